@@ -177,7 +177,7 @@ struct CrossAttentionBranch {
     };
     if constexpr (kWanted<decltype(context.d_memory)>) {
       run_hidden(context.d_memory, View<Memory>(scratch.d_value));
-      add_to<Memory>(context.cross.keys(), scratch.d_value.data(), context.d_memory.data);
+      add_to<Memory>(context.cross.keys(), scratch.d_value, context.d_memory);
     } else {
       run_hidden(NoGradient{}, NoGradient{});
     }

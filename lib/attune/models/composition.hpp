@@ -83,6 +83,42 @@ constexpr int last_true(std::initializer_list<bool> values) {
   while (last >= 0 && !values.begin()[last]) --last;
   return last;
 }
+/// Both passes of a layer made of layers. `Self` has run(context, parameters, x, y, scratch[, tape]), with a
+/// tape in training, and run_backward(context, parameters, x, tape, dy, dx, gradients, scratch).
+template <class Self>
+struct Passes {
+  /// Inference.
+  template <class Layer = Self, class Set = typename Layer::Parameters, AnyContext Call = Context<>>
+  static ForwardResult<Layer> forward(const Set& parameters, ConstView<typename Layer::Input> x,
+                                      View<typename Layer::Output> y,
+                                      typename Layer::InferenceScratch& scratch, const Call& context = {}) {
+    return Layer::run(context, parameters, x, y, scratch);
+  }
+  /// Training, with tape and scratch for any gradients. `y` may not overlap `x`.
+  template <class Layer = Self, class Set = typename Layer::Parameters, class Tape, class Scratch,
+            AnyContext Call = Context<>>
+    requires(!AttentionMask<Scratch> && !AnyContext<Scratch>)
+  static ForwardResult<Layer> forward(const Set& parameters, ConstView<typename Layer::Input> x,
+                                      View<typename Layer::Output> y, Tape& tape, Scratch& scratch,
+                                      const Call& context = {}) {
+    return Layer::run(context, parameters, x, y, scratch, tape);
+  }
+  /// dx from dy, overwritten, or NoGradient; gradients accumulate. Uses up the tape. Parameters, mask and x
+  /// are forward's.
+  template <class Layer = Self, class Set = typename Layer::Parameters, class Tape, class Dx, class Gradients,
+            class Scratch, AnyContext Call = Context<>>
+  static void backward(const Set& parameters, ConstView<typename Layer::Input> x, Tape& tape,
+                       ConstView<typename Layer::Output> dy, Dx&& dx, Gradients& gradients, Scratch& scratch,
+                       const Call& context = {}) {
+    Layer::run_backward(context, parameters, x, tape, dy, sink<typename Layer::Input>(dx), gradients,
+                        scratch);
+  }
+};
+
+/// The place of a value between the passes: on the tape, or `otherwise` in inference.
+ATTUNE_INLINE auto& on_tape(auto& otherwise) { return otherwise; }
+ATTUNE_INLINE auto& on_tape(auto&, auto& tape) { return tape; }
+
 /// The tapes of different layers.
 template <class... Tapes>
 struct TapesOfLayers : Members<Tapes...> {
@@ -177,17 +213,20 @@ ATTUNE_INLINE ForwardResult<Layer> step_in(std::uint64_t position, const auto& p
 }
 
 /// sum = x + y for tokens, in context. `sum` may be x or y.
-template <class Matrix, class Scalar>
-ATTUNE_INLINE void add(const auto& context, const Scalar* x, const Scalar* y, Scalar* sum) {
+template <class Matrix>
+ATTUNE_INLINE void add(const auto& context, ConstView<Matrix> x, ConstView<Matrix> y, View<Matrix> sum) {
   context.in_any_order().template token_elements<Matrix::rows, Matrix::cols, 2>(
       [&](int first, int count)
-          ATTUNE_INLINE_LAMBDA { kernels::add(count, x + first, y + first, sum + first); });
+          ATTUNE_INLINE_LAMBDA { kernels::add(count, x.data + first, y.data + first, sum.data + first); });
 }
 /// y += x for tokens, in context.
-template <class Matrix, class Scalar>
-ATTUNE_INLINE void add_to(const auto& context, const Scalar* x, Scalar* y) {
-  add<Matrix, Scalar>(context, y, x, y);
+template <class Matrix>
+ATTUNE_INLINE void add_to(const auto& context, ConstView<Matrix> x, View<Matrix> y) {
+  add<Matrix>(context, y, x, y);
 }
+/// A gradient that is not wanted has no sum.
+template <class Matrix>
+ATTUNE_INLINE void add_to(const auto&, const auto&, NoGradient) {}
 
 inline constexpr const char* kNumbers[] = {"0",  "1",  "2",  "3",  "4",  "5",  "6",  "7",
                                            "8",  "9",  "10", "11", "12", "13", "14", "15",

@@ -183,7 +183,7 @@ struct DecoderLayerOf
         backward(parameters, x, mask.memory, tape, dy, dx, mask.own, gradients, scratch, contexts);
       });
       if constexpr (detail::GivesMemoryGradient<Call>) {
-        detail::add_to<Memory>(contexts.cross.keys(), mask.own.data, mask.d_memory.data);
+        detail::add_to<Memory>(contexts.cross.keys(), mask.own, mask.d_memory);
       }
     }
   }

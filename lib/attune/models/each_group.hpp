@@ -48,7 +48,7 @@ concept Groupable = CheckedLayer<Layer> && check_each_group<groups, Layer>();
 /// attention within groups has the masks of its AttentionShape.
 template <int groups, class LayerType>
   requires detail::Groupable<groups, LayerType>
-struct EachGroup {
+struct EachGroup : detail::Passes<EachGroup<groups, LayerType>> {
   /// The number of groups.
   static constexpr int kGroups = detail::at_least_one(groups);
   using Layer = LayerType;
@@ -112,44 +112,33 @@ struct EachGroup {
     [[no_unique_address]] typename Layer::InferenceScratch layer;
   };
 
-  /// Inference. `y` may be `x` if the layer allows it.
-  template <class Set = Parameters, AnyContext Call = Context<>>
-  static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, InferenceScratch& scratch,
-                      const Call& context = {}) {
+  /// `y` and `dx` may be `x` if the layer allows it, `y` in inference only. `dx` may not overlap `dy`.
+  using detail::Passes<EachGroup>::forward, detail::Passes<EachGroup>::backward;
+
+ private:
+  friend detail::Passes<EachGroup>;
+  ATTUNE_INLINE static void run(const auto& context, const auto& parameters, ConstView<Input> x,
+                                View<Output> y, auto& scratch, auto&... tape) {
     const auto within = context_of_groups(context);
     within.template repeat<kGroups>([&](int group) ATTUNE_INLINE_LAMBDA {
-      detail::forward_in<Layer>(within, parameters, rows_of<typename Layer::Input>(x, group),
-                                rows_of<typename Layer::Output>(y, group), scratch.layer);
+      const auto run_group = [&](auto&&... own) ATTUNE_INLINE_LAMBDA {
+        detail::forward_in<Layer>(within, parameters, rows_of<typename Layer::Input>(x, group),
+                                  rows_of<typename Layer::Output>(y, group), own..., scratch.layer);
+      };
+      run_group(tape.layers[group]...);
     });
   }
-  /// Training. `y` may not overlap `x`.
-  template <class Set = Parameters, class Gradients, AnyContext Call = Context<>>
-  static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, TapeOf<Gradients>& tape,
-                      ScratchOf<Gradients>& scratch, const Call& context = {}) {
-    const auto within = context_of_groups(context);
-    within.template repeat<kGroups>([&](int group) ATTUNE_INLINE_LAMBDA {
-      auto&& own = tape.layers[group];
-      detail::forward_in<Layer>(within, parameters, rows_of<typename Layer::Input>(x, group),
-                                rows_of<typename Layer::Output>(y, group), own, scratch.layer);
-    });
-  }
-  /// dx from dy, overwritten; gradients accumulate, group by group. Uses up the tape. `dx` may not overlap
-  /// `dy`. It may be `x` if the layer allows it.
-  template <class Set = Parameters, class GradientSet, class Dx, class Gradients, AnyContext Call = Context<>>
-  static void backward(const Set& parameters, ConstView<Input> x, TapeOf<GradientSet>& tape,
-                       ConstView<Output> dy, Dx&& dx, Gradients& gradients, ScratchOf<GradientSet>& scratch,
-                       const Call& context = {}) {
-    const auto to = detail::sink<Input>(dx);
+  ATTUNE_INLINE static void run_backward(const auto& context, const auto& parameters, ConstView<Input> x,
+                                         auto& tape, ConstView<Output> dy, auto dx, auto& gradients,
+                                         auto& scratch) {
     const auto within = context_of_groups(context);
     within.template repeat<kGroups>([&](int group) ATTUNE_INLINE_LAMBDA {
       auto&& own = tape.layers[group];
       detail::backward_in<Layer>(within, parameters, rows_of<typename Layer::Input>(x, group), own,
                                  rows_of<typename Layer::Output>(dy, group),
-                                 rows_of<typename Layer::Input>(to, group), gradients, scratch.layer);
+                                 rows_of<typename Layer::Input>(dx, group), gradients, scratch.layer);
     });
   }
-
- private:
   // The context of a group, which has no mask and all of its tokens.
   template <class Call>
   static constexpr auto context_of_groups(const Call& context) {

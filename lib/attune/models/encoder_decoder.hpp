@@ -113,7 +113,8 @@ constexpr bool check_encoder_decoder() {
 /// encoder's output. x is the source, then the target: [source_len + target_len, …], or as many ids. A Frozen
 /// encoder runs inference only.
 template <detail::CheckedLayer EncoderModel, detail::CheckedLayer DecoderModel>
-struct EncoderDecoder : detail::Steps<EncoderDecoder<EncoderModel, DecoderModel>> {
+struct EncoderDecoder : detail::Steps<EncoderDecoder<EncoderModel, DecoderModel>>,
+                        detail::Passes<EncoderDecoder<EncoderModel, DecoderModel>> {
   using Encoder = EncoderModel;
   using Decoder = DecoderModel;
   using Scalar = typename Decoder::Scalar;
@@ -189,7 +190,10 @@ struct EncoderDecoder : detail::Steps<EncoderDecoder<EncoderModel, DecoderModel>
   using Scratch = ScratchOf<Parameters>;
   struct InferenceScratch {
     Memory memory;
-    detail::OneOf<typename Encoder::InferenceScratch, typename Decoder::InferenceScratch> parts;
+    struct OfDecoder {
+      [[no_unique_address]] typename Decoder::InferenceScratch decoder;
+    };
+    detail::OneOf<typename Encoder::InferenceScratch, OfDecoder> parts;
   };
 
   /// Token by token (execution/stream.hpp), if the decoder supports it: remember() encodes a source, and each
@@ -252,63 +256,53 @@ struct EncoderDecoder : detail::Steps<EncoderDecoder<EncoderModel, DecoderModel>
     return detail::part_of<typename Decoder::Input>(x, detail::kTokens<Encoder>);
   }
 
-  /// Inference. `y` may not overlap `x`.
-  template <class Set = Parameters, AnyContext Call = Context<>>
-  static ForwardResult forward(const Set& parameters, ConstView<Input> x, View<Output> y,
-                               InferenceScratch& scratch, const Call& context = {}) {
-    return run(
-        context, scratch.memory, y,
-        [&](const auto& of_source) ATTUNE_INLINE_LAMBDA {
-          return detail::forward_status<Encoder>(of_source, parameters.encoder, source(x),
-                                                 View<Memory>(scratch.memory), scratch.parts.first);
-        },
-        [&](const auto& of_target) ATTUNE_INLINE_LAMBDA {
-          return detail::forward_status<Decoder>(of_target, parameters.decoder, target(x), y,
-                                                 detail::one_of<1>(scratch.parts));
-        });
+  /// Neither `y` nor `dx` may overlap `x`, nor `dx` `dy`.
+  using detail::Passes<EncoderDecoder>::forward, detail::Passes<EncoderDecoder>::backward;
+
+ private:
+  friend detail::Passes<EncoderDecoder>;
+  ATTUNE_INLINE static ForwardResult run(const auto& context, const auto& parameters, ConstView<Input> x,
+                                         View<Output> y, auto& scratch, auto&... tape) {
+    auto& memory = detail::on_tape(scratch, tape...).memory;
+    const auto encode = [&](const auto& of_source, auto&... of_encoder) ATTUNE_INLINE_LAMBDA {
+      return detail::forward_status<Encoder>(of_source, parameters.encoder, source(x), View<Memory>(memory),
+                                             of_encoder..., scratch.parts.first);
+    };
+    return ForwardResult(with_contexts(
+        context, memory, NoGradient{}, NoGradient{},
+        [&](const auto& of_source, const auto& of_target) ATTUNE_INLINE_LAMBDA {
+          Status status = context.inside([&]() ATTUNE_INLINE_LAMBDA {
+            if constexpr (kInfersEncoder) {
+              return encode(of_source);
+            } else {
+              return encode(of_source, tape.encoder...);
+            }
+          });
+          if (status != Status::kOk) return status;
+          detail::clear_behind_in(of_source, View<Memory>(memory));
+          status = context.inside([&]() ATTUNE_INLINE_LAMBDA {
+            return detail::forward_status<Decoder>(of_target, parameters.decoder, target(x), y,
+                                                   tape.decoder..., detail::one_of<1>(scratch.parts).decoder);
+          });
+          if (status == Status::kOk) detail::clear_behind_in(of_target, y);
+          return status;
+        }));
   }
-  /// Training: the same; the tape keeps what backward needs.
-  template <class Set = Parameters, class GradientSet, AnyContext Call = Context<>>
-  static ForwardResult forward(const Set& parameters, ConstView<Input> x, View<Output> y,
-                               TapeOf<GradientSet>& tape, ScratchOf<GradientSet>& scratch,
-                               const Call& context = {}) {
-    return run(
-        context, tape.memory, y,
-        [&](const auto& of_source) ATTUNE_INLINE_LAMBDA {
-          const auto encode = [&](auto&... tape_and_scratch) ATTUNE_INLINE_LAMBDA {
-            return detail::forward_status<Encoder>(of_source, parameters.encoder, source(x),
-                                                   View<Memory>(tape.memory), tape_and_scratch...);
-          };
-          if constexpr (kInfersEncoder) {
-            return encode(scratch.parts.first);
-          } else {
-            return encode(tape.encoder, scratch.parts.first);
-          }
-        },
-        [&](const auto& of_target) ATTUNE_INLINE_LAMBDA {
-          return detail::forward_status<Decoder>(of_target, parameters.decoder, target(x), y, tape.decoder,
-                                                 detail::one_of<1>(scratch.parts).decoder);
-        });
-  }
-  /// dx from dy, overwritten, or NoGradient; gradients accumulate. Uses up the tape. `dx` may overlap neither
-  /// `dy` nor `x`.
-  template <class Set = Parameters, class GradientSet, class Dx, class Gradients, AnyContext Call = Context<>>
-  static void backward(const Set& parameters, ConstView<Input> x, TapeOf<GradientSet>& tape,
-                       ConstView<Output> dy, Dx&& dx, Gradients& gradients, ScratchOf<GradientSet>& scratch,
-                       const Call& context = {}) {
-    static_assert(detail::Holds<(!kWanted<Dx> || !kInfersEncoder)>,
+  ATTUNE_INLINE static void run_backward(const auto& context, const auto& parameters, ConstView<Input> x,
+                                         auto& tape, ConstView<Output> dy, auto dx, auto& gradients,
+                                         auto& scratch) {
+    static_assert(detail::Holds<(!kWanted<decltype(dx)> || !kInfersEncoder)>,
                   "attune::EncoderDecoder: a Frozen encoder keeps no tape for dx; move layers before the "
                   "model into Encoder and Decoder");
     auto& of_decoder = detail::one_of<1>(scratch.parts);
-    const auto to = detail::sink<Input>(dx);
     const auto decode = [&](const auto& d_memory, const auto& own) ATTUNE_INLINE_LAMBDA {
       with_contexts(context, tape.memory, d_memory, own,
                     [&](const auto&, const auto& of_target) ATTUNE_INLINE_LAMBDA {
                       context.inside([&]() ATTUNE_INLINE_LAMBDA {
                         detail::backward_in<Decoder>(of_target, parameters.decoder, target(x), tape.decoder,
-                                                     dy, target(to), gradients.decoder, of_decoder.decoder);
+                                                     dy, target(dx), gradients.decoder, of_decoder.decoder);
                       });
-                      detail::clear_behind_in(of_target, target(to));
+                      detail::clear_behind_in(of_target, target(dx));
                     });
     };
     if constexpr (kInfersEncoder) {
@@ -321,15 +315,14 @@ struct EncoderDecoder : detail::Steps<EncoderDecoder<EncoderModel, DecoderModel>
                     [&](const auto& of_source, const auto&) ATTUNE_INLINE_LAMBDA {
                       context.inside([&]() ATTUNE_INLINE_LAMBDA {
                         detail::backward_in<Encoder>(of_source, parameters.encoder, source(x), tape.encoder,
-                                                     ConstView<Memory>(d_memory), source(to),
+                                                     ConstView<Memory>(d_memory), source(dx),
                                                      gradients.encoder, scratch.parts.first);
                       });
-                      detail::clear_behind_in(of_source, source(to));
+                      detail::clear_behind_in(of_source, source(dx));
                     });
     }
   }
 
- private:
   // Calls body(context of the encoder, context of the decoder).
   template <class Call, class DMemory>
   ATTUNE_INLINE static decltype(auto) with_contexts(const Call& context, const Memory& memory,
@@ -354,20 +347,6 @@ struct EncoderDecoder : detail::Steps<EncoderDecoder<EncoderModel, DecoderModel>
                     "attune::EncoderDecoder: one mask is ambiguous; pass EncoderDecoderMask{source, target}");
       return EncoderDecoderMask<>{};
     }
-  }
-  // Both passes, each as one stage of stages.
-  ATTUNE_INLINE static ForwardResult run(const auto& context, Memory& memory, View<Output> y,
-                                         const auto& encode, const auto& decode) {
-    return ForwardResult(with_contexts(
-        context, memory, NoGradient{}, NoGradient{},
-        [&](const auto& of_source, const auto& of_target) ATTUNE_INLINE_LAMBDA {
-          Status status = context.inside([&]() ATTUNE_INLINE_LAMBDA { return encode(of_source); });
-          if (status != Status::kOk) return status;
-          detail::clear_behind_in(of_source, View<Memory>(memory));
-          status = context.inside([&]() ATTUNE_INLINE_LAMBDA { return decode(of_target); });
-          if (status == Status::kOk) detail::clear_behind_in(of_target, y);
-          return status;
-        }));
   }
 };
 

@@ -44,7 +44,8 @@ constexpr int most_tokens() {
 /// After a trained layer it passes dx on, and applies the dropout of its shape.
 template <detail::CheckedLayer Layer, const auto& kConstants, class What>
   requires detail::CheckedConstants<Layer, kConstants>
-struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
+struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>>,
+                       detail::Passes<PartlyTrained<Layer, kConstants, What>> {
   using Scalar = typename Layer::Scalar;
   using Input = typename Layer::Input;
   using Output = typename Layer::Output;
@@ -202,38 +203,9 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
     }
   };
 
-  /// Inference; returns a Status if the layer takes token ids. Overlap is allowed as for the layer.
-  template <class Set = Parameters, AnyContext Call = Context<>>
-  static detail::ForwardResult<Layer> forward(const Set& trained, ConstView<Input> x, View<Output> y,
-                                              InferenceScratch& scratch, const Call& context = {}) {
-    return detail::forward_in<Layer>(context, all_in(scratch, trained, context), x, y, scratch.layer);
-  }
-  /// Training, with tape and scratch for any gradients. `y` may not overlap `x`.
-  template <class Set = Parameters, class Tape, class Used, AnyContext Call = Context<>>
-    requires(!AnyContext<Used>)
-  static detail::ForwardResult<Layer> forward(const Set& trained, ConstView<Input> x, View<Output> y,
-                                              Tape& tape, Used& scratch, const Call& context = {}) {
-    return detail::forward_in<Layer>(context, all_in(scratch, trained, context), x, y, tape, scratch.layer);
-  }
-  /// dx from dy, overwritten; gradients accumulate. Uses up the tape. `dx` may overlap neither `dy` nor `x`.
-  /// If nothing is trained and dx is not requested, the tape advances to the next sequence's dropout masks.
-  template <class Set = Parameters, class Tape, class Dx, class Gradients, class Used,
-            AnyContext Call = Context<>>
-  static void backward(const Set& trained, ConstView<Input> x, Tape& tape, ConstView<Output> dy, Dx&& dx,
-                       Gradients& gradients, Used& scratch, const Call& context = {}) {
-    constexpr bool kReached =
-        kWanted<Dx> || (detail::GivesMemoryGradient<Call> && detail::attends_to_memory<Layer>());
-    if constexpr (kFrozen && !kReached) {
-      context.stage([&]() ATTUNE_INLINE_LAMBDA { skip_masks(tape, 1); });
-    } else {
-      static_assert(detail::Holds<(!kFrozen || detail::HasSets<Layer>)>,
-                    "attune::Frozen: after a trained layer, this layer and its parts need "
-                    "ParametersOf<Matrix, Vector>, for sets without gradients");
-      auto&& of_tensors = gradients_of(trained, gradients, context.own(scratch.room.first()));
-      detail::backward_in<Layer>(context, all_in(scratch, trained, context), x, tape, dy, dx, of_tensors,
-                                 scratch.layer);
-    }
-  }
+  /// `y` may be `x` in inference if the layer allows it. `dx` may overlap neither `dy` nor `x`. If nothing is
+  /// trained and dx is not requested, the tape advances to the next sequence's dropout masks.
+  using detail::Passes<PartlyTrained>::forward, detail::Passes<PartlyTrained>::backward;
 
   /// References to all of Layer's parameters, trained and constant. With factors of low rank, products need
   /// `room` for x·A; reading elements of the weights needs none.
@@ -254,6 +226,30 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
   }
 
  private:
+  friend detail::Passes<PartlyTrained>;
+  ATTUNE_INLINE static detail::ForwardResult<Layer> run(const auto& context, const auto& trained,
+                                                        ConstView<Input> x, View<Output> y, auto& scratch,
+                                                        auto&... tape) {
+    return detail::forward_in<Layer>(context, all_in(scratch, trained, context), x, y, tape...,
+                                     scratch.layer);
+  }
+  template <class Call>
+  ATTUNE_INLINE static void run_backward(const Call& context, const auto& trained, ConstView<Input> x,
+                                         auto& tape, ConstView<Output> dy, auto dx, auto& gradients,
+                                         auto& scratch) {
+    constexpr bool kReached =
+        kWanted<decltype(dx)> || (detail::GivesMemoryGradient<Call> && detail::attends_to_memory<Layer>());
+    if constexpr (kFrozen && !kReached) {
+      context.stage([&]() ATTUNE_INLINE_LAMBDA { skip_masks(tape, 1); });
+    } else {
+      static_assert(detail::Holds<(!kFrozen || detail::HasSets<Layer>)>,
+                    "attune::Frozen: after a trained layer, this layer and its parts need "
+                    "ParametersOf<Matrix, Vector>, for sets without gradients");
+      auto&& of_tensors = gradients_of(trained, gradients, context.own(scratch.room.first()));
+      detail::backward_in<Layer>(context, all_in(scratch, trained, context), x, tape, dy, dx, of_tensors,
+                                 scratch.layer);
+    }
+  }
   template <class Set, class Gradients>
   static constexpr decltype(auto) gradients_of([[maybe_unused]] const Set& trained,
                                                [[maybe_unused]] Gradients& gradients,

@@ -150,7 +150,8 @@ bool queries_have_keys(const Given& given, const Padding& padding, int tokens) {
 /// none. In a stream, an id of padding returns kPaddingToken.
 template <class ModelType, MaskFromIdsOptions options = MaskFromIdsOptions{}>
   requires detail::MasksFromIds<ModelType, options>
-struct MaskFromIds : detail::Steps<MaskFromIds<ModelType, options>> {
+struct MaskFromIds : detail::Steps<MaskFromIds<ModelType, options>>,
+                     detail::Passes<MaskFromIds<ModelType, options>> {
   using Model = ModelType;
   using Scalar = typename Model::Scalar;
   using Input = typename Model::Input;
@@ -191,33 +192,24 @@ struct MaskFromIds : detail::Steps<MaskFromIds<ModelType, options>> {
     }
   };
 
-  /// Inference; writes nothing on an error.
-  template <class Set = Parameters, AnyContext Call = Context<>>
-  static Status forward(const Set& parameters, ConstView<Input> ids, View<Output> y,
-                        InferenceScratch& scratch, const Call& context = {}) {
+  /// Writes nothing on an error.
+  using detail::Passes<MaskFromIds>::forward, detail::Passes<MaskFromIds>::backward;
+
+ private:
+  friend detail::Passes<MaskFromIds>;
+  ATTUNE_INLINE static Status run(const auto& context, const auto& parameters, ConstView<Input> ids,
+                                  View<Output> y, auto& scratch, auto&... tape) {
     return checked(ids, context, [&](const auto& masked) ATTUNE_INLINE_LAMBDA {
-      return detail::forward_in<Model>(masked, parameters, ids, y, scratch);
+      return detail::forward_in<Model>(masked, parameters, ids, y, tape..., scratch);
     });
   }
-  /// Training, with tape and scratch for any gradients.
-  template <class Set = Parameters, class AnyTape, class Used, AnyContext Call = Context<>>
-    requires(!AnyContext<Used>)
-  static Status forward(const Set& parameters, ConstView<Input> ids, View<Output> y, AnyTape& tape,
-                        Used& scratch, const Call& context = {}) {
-    return checked(ids, context, [&](const auto& masked) ATTUNE_INLINE_LAMBDA {
-      return detail::forward_in<Model>(masked, parameters, ids, y, tape, scratch);
-    });
-  }
-  /// Gradients accumulate, from dy. Uses up the tape. The ids are forward's.
-  template <class Set = Parameters, class AnyTape, class Gradients, class Used, AnyContext Call = Context<>>
-  static void backward(const Set& parameters, ConstView<Input> ids, AnyTape& tape, ConstView<Output> dy,
-                       NoGradient, Gradients& gradients, Used& scratch, const Call& context = {}) {
+  ATTUNE_INLINE static void run_backward(const auto& context, const auto& parameters, ConstView<Input> ids,
+                                         auto& tape, ConstView<Output> dy, NoGradient, auto& gradients,
+                                         auto& scratch) {
     masked(ids, context, [&](const auto& own) ATTUNE_INLINE_LAMBDA {
       detail::backward_in<Model>(own, parameters, ids, tape, dy, NoGradient{}, gradients, scratch);
     });
   }
-
- private:
   template <int tokens, int padding>
   static constexpr auto padding_of([[maybe_unused]] const int* ids) {
     if constexpr (padding < 0) {

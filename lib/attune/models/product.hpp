@@ -48,7 +48,7 @@ concept Multipliable = check_product<Layer, Gate>();
 /// have one row, which multiplies all rows of the first. `Product<Identity<rows, cols>, Gate>` is x ∘ g(x).
 template <detail::CheckedLayer LayerType, detail::CheckedLayer GateType>
   requires detail::Multipliable<LayerType, GateType>
-struct Product : detail::Steps<Product<LayerType, GateType>> {
+struct Product : detail::Steps<Product<LayerType, GateType>>, detail::Passes<Product<LayerType, GateType>> {
   /// The first layer.
   using Layer = LayerType;
   /// The layer whose output multiplies the first one's.
@@ -134,58 +134,45 @@ struct Product : detail::Steps<Product<LayerType, GateType>> {
   template <int tokens, CacheShape cache>
   struct Stream<tokens, cache, true> : detail::NeedsWholeSequence<tokens> {};
 
-  /// Inference. `y` may not overlap `x`.
-  template <class Set = Parameters, AnyContext Call = Context<>>
-  static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, InferenceScratch& scratch,
-                      const Call& context = {}) {
-    Sets::template forward<1>(context, parameters, x, View<typename Gate::Output>(scratch.gate),
-                              scratch.layers);
-    if constexpr (!kOfInput) Sets::template forward<0>(context, parameters, x, y, scratch.layers);
-    multiply<false>(context, kOfInput ? x.data : y.data, scratch.gate.data(), y.data);
-  }
-  /// Training. `y` may not overlap `x`.
-  template <class Set = Parameters, class Gradients, AnyContext Call = Context<>>
-  static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, TapeOf<Gradients>& tape,
-                      ScratchOf<Gradients>& scratch, const Call& context = {}) {
-    Sets::template forward<1>(context, parameters, x, View<typename Gate::Output>(tape.gate), scratch.layers,
-                              detail::member<1>(tape.layers));
+  /// Neither `y` nor `dx` may overlap `x`, nor `dx` `dy`.
+  using detail::Passes<Product>::forward, detail::Passes<Product>::backward;
+
+ private:
+  friend detail::Passes<Product>;
+  ATTUNE_INLINE static void run(const auto& context, const auto& parameters, ConstView<Input> x,
+                                View<Output> y, auto& scratch, auto&... tape) {
+    auto& gate = detail::on_tape(scratch, tape...).gate;
+    Sets::template forward<1>(context, parameters, x, View<typename Gate::Output>(gate), scratch.layers,
+                              detail::member<1>(tape.layers)...);
+    const Scalar* factor = x.data;
     if constexpr (!kOfInput) {
-      Sets::template forward<0>(context, parameters, x, View<Output>(tape.factor.values), scratch.layers,
-                                detail::member<0>(tape.layers));
+      const View<Output> of_layer = detail::on_tape(y, tape.factor.values...);
+      Sets::template forward<0>(context, parameters, x, of_layer, scratch.layers,
+                                detail::member<0>(tape.layers)...);
+      factor = of_layer.data;
     }
-    multiply<false>(context, factor(x, tape), tape.gate.data(), y.data);
+    multiply<false>(context, factor, gate.data(), y.data);
   }
-  /// dx from dy, overwritten; gradients accumulate. Uses up the tape. `dx` may overlap neither `dy` nor `x`.
-  template <class Set = Parameters, class GradientSet, class Dx, class Gradients, AnyContext Call = Context<>>
-  static void backward(const Set& parameters, ConstView<Input> x, TapeOf<GradientSet>& tape,
-                       ConstView<Output> dy, Dx&& dx, Gradients& gradients, ScratchOf<GradientSet>& scratch,
-                       const Call& context = {}) {
-    const auto to = detail::sink<Input>(dx);
+  template <class Call>
+  ATTUNE_INLINE static void run_backward(const Call& context, const auto& parameters, ConstView<Input> x,
+                                         auto& tape, ConstView<Output> dy, auto dx, auto& gradients,
+                                         auto& scratch) {
     const View<typename Gate::Output> d_gate(detail::one_of<0>(scratch.gradient));
-    differentiate_gate(context, dy.data, factor(x, tape), d_gate.data);
+    differentiate_gate(context, dy.data, detail::output_of<Layer>(x, tape.factor).data, d_gate.data);
     Sets::template backward<1>(context, parameters, x, tape.layers, ConstView<typename Gate::Output>(d_gate),
-                               to, gradients, scratch.layers);
+                               dx, gradients, scratch.layers);
     // The layer's dx, in the memory of d_gate.
     const auto term =
-        detail::first_if<kWanted<Dx>>(View<Input>(detail::one_of<1>(scratch.gradient)), NoGradient{});
+        detail::first_if<kWanted<decltype(dx)>>(View<Input>(detail::one_of<1>(scratch.gradient)), dx);
     if constexpr (!kOfInput) {
       const View<Output> d_factor(tape.factor.values);
       multiply<Call::kSkipsZeros>(context, dy.data, tape.gate.data(), d_factor.data);
       Sets::template backward<0>(context, parameters, x, tape.layers, ConstView<Output>(d_factor), term,
                                  gradients, scratch.layers);
-    } else if constexpr (kWanted<Dx>) {
+    } else if constexpr (kWanted<decltype(dx)>) {
       multiply<Call::kSkipsZeros>(context, dy.data, tape.gate.data(), term.data);
     }
-    if constexpr (kWanted<Dx>) detail::add_to<Input>(context, term.data, to.data);
-  }
-
- private:
-  static const Scalar* factor(ConstView<Input> x, const auto& tape) {
-    if constexpr (kOfInput) {
-      return x.data;
-    } else {
-      return tape.factor.values.data();
-    }
+    detail::add_to<Input>(context, term, dx);
   }
   // y = x ∘ gate. With kZeroStays, y is zero for a zero x, whatever the gate is.
   template <bool kZeroStays>

@@ -80,7 +80,8 @@ constexpr void check_whole_sequence() {
 template <detail::CheckedLayer ReductionType, class AttentionType,
           detail::CheckedLayer QueriesType = detail::SameQueries<AttentionType>>
   requires detail::Reduces<ReductionType, AttentionType, QueriesType>
-struct ReducedAttention : detail::Steps<ReducedAttention<ReductionType, AttentionType, QueriesType>> {
+struct ReducedAttention : detail::Steps<ReducedAttention<ReductionType, AttentionType, QueriesType>>,
+                          detail::Passes<ReducedAttention<ReductionType, AttentionType, QueriesType>> {
   /// The layer whose output gives keys and values.
   using Reduction = ReductionType;
   /// The attention to that output.
@@ -154,41 +155,47 @@ struct ReducedAttention : detail::Steps<ReducedAttention<ReductionType, Attentio
         layers;
   };
 
-  /// Inference. `y` may not overlap `x`.
-  template <class Set = Parameters, AnyContext Call = Context<>>
-  static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, InferenceScratch& scratch,
-                      const Call& context = {}) {
-    run(context, parameters, x, scratch, y, scratch.layers);
-  }
-  /// Training. `y` may not overlap `x`.
-  template <class Set = Parameters, class Gradients, AnyContext Call = Context<>>
-  static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, TapeOf<Gradients>& tape,
-                      ScratchOf<Gradients>& scratch, const Call& context = {}) {
-    run(context, parameters, x, tape, y, scratch.layers, tape.layers);
-  }
-  /// dx from dy, overwritten; gradients accumulate. Uses up the tape. `dx` may overlap neither `dy` nor `x`.
-  template <class Set = Parameters, class GradientSet, class Dx, class Gradients, AnyContext Call = Context<>>
-  static void backward(const Set& parameters, ConstView<Input> x, TapeOf<GradientSet>& tape,
-                       ConstView<Output> dy, Dx&& dx, Gradients& gradients, ScratchOf<GradientSet>& scratch,
-                       const Call& context = {}) {
-    detail::check_whole_sequence<Call>();
+  /// Neither `y` nor `dx` may overlap `x`, nor `dx` `dy`.
+  using detail::Passes<ReducedAttention>::forward, detail::Passes<ReducedAttention>::backward;
+
+ private:
+  friend detail::Passes<ReducedAttention>;
+  ATTUNE_INLINE static void run(const auto& context, const auto& parameters, ConstView<Input> x,
+                                View<Output> y, auto& scratch, auto&... tape) {
+    detail::check_whole_sequence<std::remove_cvref_t<decltype(context)>>();
     const auto& whole = context.unmasked();
-    const auto to = detail::sink<Input>(dx);
+    auto& kept = detail::on_tape(scratch, tape...);  // r(x) and q(x)
+    Sets::template forward<0>(whole, parameters, x, View<Memory>(kept.memory), scratch.layers,
+                              detail::member<0>(tape.layers)...);
+    if constexpr (!kOfInput) {
+      Sets::template forward<2>(whole, parameters, x, View<typename Attention::Input>(kept.queries.values),
+                                scratch.layers, detail::member<2>(tape.layers)...);
+    }
+    whole.inside([&]() ATTUNE_INLINE_LAMBDA {
+      Attention::forward(parameters.template layer<1>(), detail::output_of<Queries>(x, kept.queries),
+                         kept.memory, kept.memory, y, detail::member<1>(tape.layers)...,
+                         detail::one_of<1>(scratch.layers), whole);
+    });
+  }
+  ATTUNE_INLINE static void run_backward(const auto& context, const auto& parameters, ConstView<Input> x,
+                                         auto& tape, ConstView<Output> dy, auto dx, auto& gradients,
+                                         auto& scratch) {
+    detail::check_whole_sequence<std::remove_cvref_t<decltype(context)>>();
+    const auto& whole = context.unmasked();
     const auto trains = [&]<int index>() {
       return !std::is_empty_v<std::remove_cvref_t<decltype(gradients.template layer<index>())>>;
     };
-    constexpr bool kReduces = kWanted<Dx> || trains.template operator()<0>();
-    constexpr bool kAsks = !kOfInput && (kWanted<Dx> || trains.template operator()<2>());
+    constexpr bool kGives = kWanted<decltype(dx)>;
+    constexpr bool kReduces = kGives || trains.template operator()<0>();
+    constexpr bool kAsks = !kOfInput && (kGives || trains.template operator()<2>());
     const View<Memory> d_memory(scratch.d_memory), d_value(detail::one_of<0>(scratch.gradient));
     const auto d_query = [&] {
       if constexpr (kOfInput) {
-        return to;
+        return dx;
       } else if constexpr (!kAsks) {
         return NoGradient{};
-      } else if constexpr (kReplacesQueries<GradientSet>) {
-        return View<typename Attention::Input>(tape.queries.values);
       } else {
-        return View<typename Attention::Input>(scratch.d_query);
+        return View<typename Attention::Input>(detail::existing(scratch.d_query, tape.queries.values));
       }
     }();
     whole.inside([&]() ATTUNE_INLINE_LAMBDA {
@@ -202,11 +209,11 @@ struct ReducedAttention : detail::Steps<ReducedAttention<ReductionType, Attentio
     });
     // The dx of the layer that runs last, in the memory of d_value.
     const auto term =
-        detail::first_if<kWanted<Dx>>(View<Input>(detail::one_of<1>(scratch.gradient)), NoGradient{});
+        detail::first_if<kGives>(View<Input>(detail::one_of<1>(scratch.gradient)), NoGradient{});
     if constexpr (kReduces) {
-      detail::add_to<Memory>(whole, d_value.data, d_memory.data);
+      detail::add_to<Memory>(whole, d_value, d_memory);
       Sets::template backward<0>(whole, parameters, x, tape.layers, ConstView<Memory>(d_memory),
-                                 detail::first_if<kOfInput>(term, to), gradients, scratch.layers);
+                                 detail::first_if<kOfInput>(term, dx), gradients, scratch.layers);
     } else {
       skip_masks_of<0>(whole, tape);
     }
@@ -217,26 +224,9 @@ struct ReducedAttention : detail::Steps<ReducedAttention<ReductionType, Attentio
     } else {
       skip_masks_of<2>(whole, tape);
     }
-    if constexpr (kWanted<Dx>) detail::add_to<Input>(whole, term.data, to.data);
+    detail::add_to<Input>(whole, term, dx);
   }
 
- private:
-  // y, with r(x) and q(x) in `memory`.
-  ATTUNE_INLINE static void run(const auto& context, const auto& parameters, ConstView<Input> x, auto& memory,
-                                View<Output> y, auto& scratch, auto&... tapes) {
-    detail::check_whole_sequence<std::remove_cvref_t<decltype(context)>>();
-    const auto& whole = context.unmasked();
-    Sets::template forward<0>(whole, parameters, x, View<Memory>(memory.memory), scratch,
-                              detail::member<0>(tapes)...);
-    if constexpr (!kOfInput) {
-      Sets::template forward<2>(whole, parameters, x, View<typename Attention::Input>(memory.queries.values),
-                                scratch, detail::member<2>(tapes)...);
-    }
-    whole.inside([&]() ATTUNE_INLINE_LAMBDA {
-      attend(whole, parameters.template layer<1>(), detail::output_of<Queries>(x, memory.queries),
-             memory.memory, y, detail::one_of<1>(scratch), detail::member<1>(tapes)...);
-    });
-  }
   // Dropout of a layer without a backward goes on to the next sequence's masks.
   template <int index>
   ATTUNE_INLINE static void skip_masks_of(const auto& context, auto& tape) {
@@ -244,11 +234,6 @@ struct ReducedAttention : detail::Steps<ReducedAttention<ReductionType, Attentio
     if constexpr (detail::DropsIn<std::remove_cvref_t<decltype(own)>>) {
       context.stage([&]() ATTUNE_INLINE_LAMBDA { skip_masks(own, 1); });
     }
-  }
-  ATTUNE_INLINE static void attend(const auto& context, const auto& parameters,
-                                   ConstView<typename Attention::Input> queries, const Memory& memory,
-                                   View<Output> y, auto& scratch, auto&&... tape) {
-    Attention::forward(parameters, queries, memory, memory, y, tape..., scratch, context);
   }
 };
 

@@ -8,7 +8,7 @@ namespace ATTUNE_NAMESPACE {
 
 /// x + f(x); the output of the layer has the shape of its input.
 template <detail::CheckedLayer Layer>
-struct Residual : Layer {
+struct Residual : Layer, detail::Passes<Residual<Layer>> {
   static_assert(detail::check_next<Layer>());
   using typename Layer::Scalar, typename Layer::Input, typename Layer::Output, typename Layer::Parameters;
   using typename Layer::Tape, typename Layer::Scratch, typename Layer::InferenceScratch;
@@ -30,30 +30,21 @@ struct Residual : Layer {
   };
   /// Deleted: a norm's recompute() would omit x.
   static void recompute(const auto&...) = delete;
+  /// Neither `y` nor `dx` may overlap `x`, nor `dx` `dy`.
+  using detail::Passes<Residual>::forward, detail::Passes<Residual>::backward;
 
-  /// Inference. `y` may not overlap `x`.
-  template <class Set = Parameters, AnyContext Call = Context<>>
-  static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, InferenceScratch& scratch,
-                      const Call& context = {}) {
-    detail::forward_in<Layer>(context, parameters, x, y, scratch);
-    detail::add_to<Input>(context, x.data, y.data);
+ private:
+  friend detail::Passes<Residual>;
+  ATTUNE_INLINE static void run(const auto& context, const auto& parameters, ConstView<Input> x,
+                                View<Output> y, auto& scratch, auto&... tape) {
+    detail::forward_in<Layer>(context, parameters, x, y, tape..., scratch);
+    detail::add_to<Input>(context, x, y);
   }
-  /// Training. `y` may not overlap `x`.
-  template <class Set = Parameters, class AnyTape, class AnyScratch, AnyContext Call = Context<>>
-    requires(!std::is_same_v<AnyTape, InferenceScratch>)
-  static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, AnyTape& tape,
-                      AnyScratch& scratch, const Call& context = {}) {
-    detail::forward_in<Layer>(context, parameters, x, y, tape, scratch);
-    detail::add_to<Input>(context, x.data, y.data);
-  }
-  /// dx from dy, overwritten; gradients accumulate. `dx` may overlap neither `dy` nor `x`.
-  template <class Set = Parameters, class AnyTape, class Dx, class Gradients, class AnyScratch,
-            AnyContext Call = Context<>>
-  static void backward(const Set& parameters, ConstView<Input> x, AnyTape& tape, ConstView<Output> dy,
-                       Dx&& dx, Gradients& gradients, AnyScratch& scratch, const Call& context = {}) {
-    const auto to = detail::sink<Input>(dx);
-    detail::backward_in<Layer>(context, parameters, x, tape, dy, to, gradients, scratch);
-    if constexpr (kWanted<Dx>) detail::add_to<Input>(context, dy.data, to.data);
+  ATTUNE_INLINE static void run_backward(const auto& context, const auto& parameters, ConstView<Input> x,
+                                         auto& tape, ConstView<Output> dy, auto dx, auto& gradients,
+                                         auto& scratch) {
+    detail::backward_in<Layer>(context, parameters, x, tape, dy, dx, gradients, scratch);
+    detail::add_to<Input>(context, dy, dx);
   }
 };
 

@@ -58,7 +58,7 @@ concept Reversible = CheckedLayer<Model> && check_reversible_norm<Model>();
 /// recomputed in backward.
 template <class ModelType, ReversibleNormOptions options = ReversibleNormOptions{}>
   requires detail::Reversible<ModelType>
-struct ReversibleNorm {
+struct ReversibleNorm : detail::Passes<ReversibleNorm<ModelType, options>> {
   using Model = ModelType;
   using Scalar = typename Model::Scalar;
   using Output = typename Model::Output;
@@ -127,50 +127,53 @@ struct ReversibleNorm {
     typename Norm::Tape statistics;
   };
 
-  /// Inference. `y` may not overlap `x`.
-  template <class Set = Parameters, AnyContext Call = Context<>>
-  static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, InferenceScratch& scratch,
-                      const Call& context = {}) {
-    run(parameters, x, y, y, scratch.statistics, scratch.normalized, context, scratch.model);
+  /// Neither `y` nor `dx` may overlap `x`, nor `dx` `dy`.
+  using detail::Passes<ReversibleNorm>::forward, detail::Passes<ReversibleNorm>::backward;
+
+ private:
+  friend detail::Passes<ReversibleNorm>;
+  ATTUNE_INLINE static void run(const auto& context, const auto& parameters, ConstView<Input> x,
+                                View<Output> y, auto& scratch, auto&... tape) {
+    typename Norm::Tape& statistics = detail::on_tape(scratch, tape...).statistics;
+    const View<Output> output = detail::on_tape(y, tape.output...);  // the model's
+    Norm::forward(kNone, x, scratch.normalized, statistics, context);
+    if constexpr (options.subtract_last || options.affine) {
+      write_input(parameters, x, statistics, scratch.normalized, context);
+    }
+    context.inside([&]() ATTUNE_INLINE_LAMBDA {
+      detail::forward_in<Model>(context, parameters.model, scratch.normalized, output, tape.model...,
+                                scratch.model);
+    });
+    give_back(parameters, x, statistics, output, y, context);
   }
-  /// Training. `y` may not overlap `x`.
-  template <class Set = Parameters, class Gradients, AnyContext Call = Context<>>
-  static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, TapeOf<Gradients>& tape,
-                      ScratchOf<Gradients>& scratch, const Call& context = {}) {
-    run(parameters, x, tape.output, y, tape.statistics, scratch.normalized, context, tape.model,
-        scratch.model);
-  }
-  /// dx from dy, overwritten; gradients accumulate. Uses up the tape. `dx` may overlap neither `dy` nor `x`.
-  template <class Set = Parameters, class GradientSet, class Dx, class Gradients, AnyContext Call = Context<>>
-  static void backward(const Set& parameters, ConstView<Input> x, TapeOf<GradientSet>& tape,
-                       ConstView<Output> dy, Dx&& dx, Gradients& gradients, ScratchOf<GradientSet>& scratch,
-                       const Call& context = {}) {
+  ATTUNE_INLINE static void run_backward(const auto& context, const auto& parameters, ConstView<Input> x,
+                                         auto& tape, ConstView<Output> dy, auto dx, auto& gradients,
+                                         auto& scratch) {
     const typename Norm::Tape& statistics = tape.statistics;
-    const auto to = detail::sink<Input>(dx);
     each<Output>(context, [&]<class P>(int at, int j) ATTUNE_INLINE_LAMBDA {
       const P deviated = kernels::divide(load<P>(dy, at), load<P>(statistics.inverse, j));
       kernels::store(scratch.d_output.data() + at, without_factor(deviated, parameters, j));
     });
     write_input(parameters, x, statistics, scratch.normalized, context);
-    const auto d_model = detail::sink<Input>(detail::first_if<options.affine>(scratch.d_normalized, to));
+    const auto d_model = detail::sink<Input>(detail::first_if<options.affine>(scratch.d_normalized, dx));
     context.inside([&]() ATTUNE_INLINE_LAMBDA {
       detail::backward_in<Model>(context, parameters.model, scratch.normalized, tape.model, scratch.d_output,
                                  d_model, gradients.model, scratch.model);
     });
     if constexpr (options.affine) backward_scale(parameters, x, tape, scratch, context);
-    if constexpr (kWanted<Dx>) {
+    if constexpr (kWanted<decltype(dx)>) {
       NoParameters none;
       if constexpr (options.subtract_last) {
         context.stage([&] { backward_center(d_model, scratch.sums.gradients, context); });
       }
-      detail::backward_in<Norm>(context, kNone, x, statistics, d_model, to, none, scratch.sums);
+      detail::backward_in<Norm>(context, kNone, x, statistics, d_model, dx, none, scratch.sums);
       context.stage([&] {
         sum<Output>(scratch.sums.gradients, context,
                     [&]<class P>(int at, int) ATTUNE_INLINE_LAMBDA { return load<P>(dy, at); });
         sum<Output>(scratch.sums.products, context, [&]<class P>(int at, int j) ATTUNE_INLINE_LAMBDA {
           return kernels::multiply(load<P>(dy, at), plain<P>(parameters, tape.output, at, j));
         });
-        add_statistics(x, statistics, to, scratch, context);
+        add_statistics(x, statistics, dx, scratch, context);
       });
     }
     if constexpr (options.affine) {
@@ -181,7 +184,6 @@ struct ReversibleNorm {
     }
   }
 
- private:
   static constexpr NoParameters kNone{};
   static constexpr int kFeatures = Norm::shape.d_model;
 
@@ -278,19 +280,6 @@ struct ReversibleNorm {
     });
   }
 
-  // `output` is the model's, and may be y.
-  ATTUNE_INLINE static void run(const auto& parameters, ConstView<Input> x, View<Output> output,
-                                View<Output> y, typename Norm::Tape& statistics, Input& normalized,
-                                const auto& context, auto&... of_model) {
-    Norm::forward(kNone, x, normalized, statistics, context);
-    if constexpr (options.subtract_last || options.affine) {
-      write_input(parameters, x, statistics, normalized, context);
-    }
-    context.inside([&]() ATTUNE_INLINE_LAMBDA {
-      detail::forward_in<Model>(context, parameters.model, normalized, output, of_model...);
-    });
-    give_back(parameters, x, statistics, output, y, context);
-  }
   // The model's input, n ∘ w + b.
   static void write_input([[maybe_unused]] const auto& parameters, ConstView<Input> x,
                           const typename Norm::Tape& statistics, Input& normalized, const auto& context) {

@@ -20,7 +20,7 @@ namespace ATTUNE_NAMESPACE {
 
 /// Layers in sequence.
 template <detail::CheckedLayer... Layers>
-class Sequential : public detail::Steps<Sequential<Layers...>> {
+class Sequential : public detail::Steps<Sequential<Layers...>>, public detail::Passes<Sequential<Layers...>> {
  public:
   static constexpr int kLayers = static_cast<int>(sizeof...(Layers));
   static_assert(detail::Holds<(kLayers > 0 && kLayers <= detail::kMaxLayers)>,
@@ -205,30 +205,8 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
   /// outside the vocabulary.
   using ForwardResult = detail::ForwardResult<Layer<0>>;
 
-  /// Inference. `y` may not overlap `x`.
-  template <class Set = Parameters, AnyContext Call = Context<>>
-  static ForwardResult forward(const Set& parameters, ConstView<Input> x, View<Output> y,
-                               InferenceScratch& scratch, const Call& context = {}) {
-    NoTape none;
-    return forward_from<0>(parameters, x, y, none, scratch, context);
-  }
-  /// Training. `y` may not overlap `x`.
-  template <class Set = Parameters, class Gradients, AnyContext Call = Context<>>
-  static ForwardResult forward(const Set& parameters, ConstView<Input> x, View<Output> y,
-                               TapeOf<Gradients>& tape, ScratchOf<Gradients>& scratch,
-                               const Call& context = {}) {
-    return forward_from<0>(parameters, x, y, tape, scratch, context);
-  }
-  /// dx from dy, overwritten; gradients accumulate. Uses up the tape. `dx` may overlap neither `dy` nor `x`.
-  template <class Set = Parameters, class GradientSet, class Dx, class Gradients, AnyContext Call = Context<>>
-  static void backward(const Set& parameters, ConstView<Input> x, TapeOf<GradientSet>& tape,
-                       ConstView<Output> dy, Dx&& dx, Gradients& gradients, ScratchOf<GradientSet>& scratch,
-                       const Call& context = {}) {
-    static_assert(detail::Holds<(!kWanted<Dx> || kInferred == 0)>,
-                  "attune::Sequential: a model that begins with a Frozen layer keeps no tape for dx; list "
-                  "its layers in the outer Sequential if earlier layers train");
-    backward_from<kLayers - 1>(parameters, x, tape, dy, detail::sink<Input>(dx), gradients, scratch, context);
-  }
+  /// Neither `y` nor `dx` may overlap `x`, nor `dx` `dy`.
+  using detail::Passes<Sequential>::forward, detail::Passes<Sequential>::backward;
 
   /// Training that begins at a layer: forward from the input x of layer `first`, and backward to its
   /// parameters. Tape, scratch and gradients are the model's; earlier layers are neither computed nor get a
@@ -278,6 +256,21 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
   using InputOf = ConstView<typename Layer<index>::Input>;
   template <int index>
   using OutputOf = View<typename Layer<index>::Output>;
+
+  friend detail::Passes<Sequential>;
+  ATTUNE_INLINE static ForwardResult run(const auto& context, const auto& parameters, ConstView<Input> x,
+                                         View<Output> y, auto& scratch, auto&... tape) {
+    NoTape none;
+    return forward_from<0>(parameters, x, y, detail::on_tape(none, tape...), scratch, context);
+  }
+  ATTUNE_INLINE static void run_backward(const auto& context, const auto& parameters, ConstView<Input> x,
+                                         auto& tape, ConstView<Output> dy, auto dx, auto& gradients,
+                                         auto& scratch) {
+    static_assert(detail::Holds<(!kWanted<decltype(dx)> || kInferred == 0)>,
+                  "attune::Sequential: a model that begins with a Frozen layer keeps no tape for dx; list "
+                  "its layers in the outer Sequential if earlier layers train");
+    backward_from<kLayers - 1>(parameters, x, tape, dy, dx, gradients, scratch, context);
+  }
 
   // A layer's call: a step of the program, as one stage.
   template <int index>

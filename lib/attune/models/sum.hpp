@@ -36,7 +36,7 @@ concept Summable = check_sum<Layers...>();
 /// The sum of the outputs of layers with the same input, such as parallel attention and network.
 template <detail::CheckedLayer... Layers>
   requires detail::Summable<Layers...>
-struct Sum : detail::Steps<Sum<Layers...>> {
+struct Sum : detail::Steps<Sum<Layers...>>, detail::Passes<Sum<Layers...>> {
   static constexpr int kLayers = static_cast<int>(sizeof...(Layers));
   template <int index>
   using Layer = typename detail::TypeAt<index, Layers...>::type;
@@ -76,7 +76,7 @@ struct Sum : detail::Steps<Sum<Layers...>> {
   using Scratch = ScratchOf<Parameters>;
   /// A term, and the scratch of a layer.
   struct InferenceScratch {
-    Output term;
+    detail::OneOf<Output> term;
     detail::OneOf<typename Layers::InferenceScratch...> layers;
   };
 
@@ -104,42 +104,32 @@ struct Sum : detail::Steps<Sum<Layers...>> {
     }
   };
 
-  /// Inference. `y` may not overlap `x`.
-  template <class Set = Parameters, AnyContext Call = Context<>>
-  static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, InferenceScratch& scratch,
-                      const Call& context = {}) {
-    add_terms(context, y, scratch.term, [&]<int index>(View<Output> to) ATTUNE_INLINE_LAMBDA {
-      Sets::template forward<index>(context, parameters, x, to, scratch.layers);
-    });
-  }
-  /// Training. `y` may not overlap `x`.
-  template <class Set = Parameters, class Gradients, AnyContext Call = Context<>>
-  static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, TapeOf<Gradients>& tape,
-                      ScratchOf<Gradients>& scratch, const Call& context = {}) {
-    add_terms(context, y, scratch.term.first, [&]<int index>(View<Output> to) ATTUNE_INLINE_LAMBDA {
-      Sets::template forward<index>(context, parameters, x, to, scratch.layers,
-                                    detail::member<index>(tape.layers));
-    });
-  }
-  /// dx from dy, overwritten; gradients accumulate. Uses up the tape. `dx` may overlap neither `dy` nor `x`.
-  template <class Set = Parameters, class GradientSet, class Dx, class Gradients, AnyContext Call = Context<>>
-  static void backward(const Set& parameters, ConstView<Input> x, TapeOf<GradientSet>& tape,
-                       ConstView<Output> dy, Dx&& dx, Gradients& gradients, ScratchOf<GradientSet>& scratch,
-                       const Call& context = {}) {
-    add_terms(context, detail::sink<Input>(dx), detail::one_of<1>(scratch.term),
-              [&]<int index>(auto to) ATTUNE_INLINE_LAMBDA {
-                Sets::template backward<index>(context, parameters, x, tape.layers, dy, to, gradients,
-                                               scratch.layers);
-              });
-  }
+  /// Neither `y` nor `dx` may overlap `x`, nor `dx` `dy`.
+  using detail::Passes<Sum>::forward, detail::Passes<Sum>::backward;
 
  private:
+  friend detail::Passes<Sum>;
+  ATTUNE_INLINE static void run(const auto& context, const auto& parameters, ConstView<Input> x,
+                                View<Output> y, auto& scratch, auto&... tape) {
+    add_terms(context, y, detail::one_of<0>(scratch.term),
+              [&]<int index>(View<Output> to) ATTUNE_INLINE_LAMBDA {
+                Sets::template forward<index>(context, parameters, x, to, scratch.layers,
+                                              detail::member<index>(tape.layers)...);
+              });
+  }
+  ATTUNE_INLINE static void run_backward(const auto& context, const auto& parameters, ConstView<Input> x,
+                                         auto& tape, ConstView<Output> dy, auto dx, auto& gradients,
+                                         auto& scratch) {
+    add_terms(context, dx, detail::one_of<1>(scratch.term), [&]<int index>(auto to) ATTUNE_INLINE_LAMBDA {
+      Sets::template backward<index>(context, parameters, x, tape.layers, dy, to, gradients, scratch.layers);
+    });
+  }
   // total = Σ terms; each(term) computes it, in order. Without a total, terms have no place either.
   template <int index = 0, class Total, class Term, class Each>
   ATTUNE_INLINE static void add_terms(const auto& context, Total total, Term& term, const Each& each) {
     const auto to = detail::first_if<(index == 0 || !kWanted<Total>)>(total, View<Term>(term));
     each.template operator()<index>(to);
-    if constexpr (index > 0 && kWanted<Total>) detail::add_to<Term>(context, to.data, total.data);
+    if constexpr (index > 0) detail::add_to<Term>(context, to, total);
     if constexpr (index + 1 < kLayers) add_terms<index + 1>(context, total, term, each);
   }
 };

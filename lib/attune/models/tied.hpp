@@ -42,7 +42,8 @@ struct OfSequence<Layer> {
 /// Pooling of the last token predicts once. The table's gradient sums both uses. It is added, or the table
 /// updated, after both.
 template <class EmbeddingLayer, detail::CheckedLayer BodyLayer>
-struct Tied : detail::Steps<Tied<EmbeddingLayer, BodyLayer>> {
+struct Tied : detail::Steps<Tied<EmbeddingLayer, BodyLayer>>,
+              detail::Passes<Tied<EmbeddingLayer, BodyLayer>> {
   using Scalar = typename EmbeddingLayer::Scalar;
   template <class Other>
   using WithScalar = Tied<typename detail::WithScalarOf<EmbeddingLayer, Other>::type,
@@ -149,28 +150,44 @@ struct Tied : detail::Steps<Tied<EmbeddingLayer, BodyLayer>> {
     }
   };
 
-  /// Inference: y[seq_len, vocabulary] for seq_len ids. Returns Status::kInvalidToken, with nothing written,
-  /// if an id is outside [0, vocabulary). The mask goes to the body.
-  template <class Set = Parameters, AnyContext Call = Context<>>
-  static Status forward(const Set& parameters, ConstView<Input> ids, View<Output> y,
-                        InferenceScratch& scratch, const Call& context = {}) {
-    return forward_into(parameters, ids, scratch.tokens, scratch.hidden, y, context, scratch.sequence,
-                        scratch.body);
+  /// y[seq_len, vocabulary] for seq_len ids. Returns Status::kInvalidToken, with nothing written, if an id is
+  /// outside [0, vocabulary). The mask goes to the body. With a mask, a token with zero dy adds nothing to
+  /// gradients.
+  using detail::Passes<Tied>::forward, detail::Passes<Tied>::backward;
+
+ private:
+  friend detail::Passes<Tied>;
+  ATTUNE_INLINE static Status run(const auto& context, const auto& parameters, ConstView<Input> ids,
+                                  View<Output> y, auto& scratch, auto&... tape) {
+    const View<Tokens> tokens = detail::on_tape(scratch.tokens, tokens_of(tape, scratch)...);
+    const View<Hidden> hidden = detail::on_tape(scratch.hidden, hidden_of(tape, scratch)...);
+    Sequence& one = scratch.sequence;
+    return detail::then(
+        [&]() ATTUNE_INLINE_LAMBDA {
+          Status status = Status::kOk;
+          for_each_sequence([&](int sequence) ATTUNE_INLINE_LAMBDA {
+            if (status != Status::kOk) return;
+            typename Embeds::InferenceScratch none;
+            status = detail::forward_in<Embeds>(context, parameters.embedding,
+                                                OfIds::take(ids, sequence, one, context),
+                                                OfTokens::room(tokens, one.tokens), none);
+            OfTokens::put(one.tokens, sequence, tokens, context);
+          });
+          return status;
+        },
+        [&]() ATTUNE_INLINE_LAMBDA {
+          detail::forward_in<Body>(context, parameters.body, ConstView<Tokens>(tokens), hidden, tape.body...,
+                                   scratch.body);
+          for_each_sequence([&](int sequence) ATTUNE_INLINE_LAMBDA {
+            Head::backward_input(parameters.embedding, OfHidden::take(hidden, sequence, one.hidden, context),
+                                 OfLogits::room(y, one.logits), kernels::Assign{}, context.unmasked());
+            OfLogits::put(one.logits, sequence, y, context);
+          });
+        });
   }
-  /// Training: the same; the tape keeps what backward needs.
-  template <class Set = Parameters, class GradientSet, AnyContext Call = Context<>>
-  static Status forward(const Set& parameters, ConstView<Input> ids, View<Output> y,
-                        TapeOf<GradientSet>& tape, ScratchOf<GradientSet>& scratch,
-                        const Call& context = {}) {
-    return forward_into(parameters, ids, tokens_of(tape, scratch), hidden_of(tape, scratch), y, context,
-                        scratch.sequence, tape.body, scratch.body);
-  }
-  /// Gradients accumulate, from dy[seq_len, vocabulary]. Uses up the tape. With a mask, a token with zero dy
-  /// adds nothing.
-  template <class Set = Parameters, class GradientSet, class Gradients, AnyContext Call = Context<>>
-  static void backward(const Set& parameters, ConstView<Input> ids, TapeOf<GradientSet>& tape,
-                       ConstView<Output> dy, NoGradient, Gradients& gradients,
-                       ScratchOf<GradientSet>& scratch, const Call& context = {}) {
+  ATTUNE_INLINE static void run_backward(const auto& context, const auto& parameters, ConstView<Input> ids,
+                                         auto& tape, ConstView<Output> dy, NoGradient, auto& gradients,
+                                         auto& scratch) {
     const View<Hidden> d_hidden = scratch.hidden;
     const ConstView<Hidden> hidden = hidden_of(tape, scratch);
     for_each_sequence([&](int sequence) ATTUNE_INLINE_LAMBDA {
@@ -183,7 +200,7 @@ struct Tied : detail::Steps<Tied<EmbeddingLayer, BodyLayer>> {
                                 tape.body, ConstView<Hidden>(d_hidden), d_tokens, gradients.body,
                                 scratch.body);
     };
-    if constexpr (detail::TrainsWeight<OfTable<Gradients>>) {
+    if constexpr (detail::TrainsWeight<decltype(gradients.embedding)>) {
       backward_body(View<Tokens>(scratch.tokens));
       for_each_sequence([&](int sequence) ATTUNE_INLINE_LAMBDA {
         Sequence& one = scratch.sequence;
@@ -201,7 +218,6 @@ struct Tied : detail::Steps<Tied<EmbeddingLayer, BodyLayer>> {
     }
   }
 
- private:
   ATTUNE_INLINE static void for_each_sequence(const auto& body) {
     for (int sequence = 0; sequence < kSequences; ++sequence) body(sequence);
   }
@@ -226,32 +242,6 @@ struct Tied : detail::Steps<Tied<EmbeddingLayer, BodyLayer>> {
       detail::backward_in<Embeds>(context.unmasked(), NoParameters{}, ids, none, d_tokens, NoGradient{},
                                   gradients, scratch.embedding);
     }
-  }
-
-  static Status forward_into(const auto& parameters, ConstView<Input> ids, View<Tokens> tokens,
-                             View<Hidden> hidden, View<Output> y, const auto& context, Sequence& one,
-                             auto&... of_body) {
-    return detail::then(
-        [&]() ATTUNE_INLINE_LAMBDA {
-          Status status = Status::kOk;
-          for_each_sequence([&](int sequence) ATTUNE_INLINE_LAMBDA {
-            if (status != Status::kOk) return;
-            typename Embeds::InferenceScratch none;
-            status = detail::forward_in<Embeds>(context, parameters.embedding,
-                                                OfIds::take(ids, sequence, one, context),
-                                                OfTokens::room(tokens, one.tokens), none);
-            OfTokens::put(one.tokens, sequence, tokens, context);
-          });
-          return status;
-        },
-        [&]() ATTUNE_INLINE_LAMBDA {
-          detail::forward_in<Body>(context, parameters.body, ConstView<Tokens>(tokens), hidden, of_body...);
-          for_each_sequence([&](int sequence) ATTUNE_INLINE_LAMBDA {
-            Head::backward_input(parameters.embedding, OfHidden::take(hidden, sequence, one.hidden, context),
-                                 OfLogits::room(y, one.logits), kernels::Assign{}, context.unmasked());
-            OfLogits::put(one.logits, sequence, y, context);
-          });
-        });
   }
 
   // On the tape if backward reads them, otherwise in scratch, which is overwritten by then.

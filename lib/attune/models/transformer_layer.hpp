@@ -96,7 +96,7 @@ struct StackInference {
       Branch::forward(Branch::Member::of(parameters), tokens_in, output, context,
                       one_of<index>(scratch.branches));
     });
-    add<Tokens>(tokens_of(context), x.data, ConstView<Tokens>(output).data, y.data);
+    add<Tokens>(tokens_of(context), x, output, y);
     if constexpr (!kNormBefore) {
       forward_in<NormLayer>(tokens_of(context), norm_of<index>(parameters), ConstView<Tokens>(y), y, none);
     }
@@ -367,7 +367,7 @@ struct ResidualStack {
           return recomputed_input<index>();
         }
       }();
-      add_to<Tokens>(tokens(), other.data, sum.data);
+      add_to<Tokens>(tokens(), other, sum);
       memory.template pack<index>();
       if constexpr (index + 1 < end) compute_sums<end, index + 1>(y);
     }
@@ -384,7 +384,7 @@ struct ResidualStack {
                                norm_of<index>(gradients), none);
       };
       const auto continue_with = [&](auto d_input, ConstView<Tokens> d_sum) ATTUNE_INLINE_LAMBDA {
-        if constexpr (kWanted<decltype(d_input)>) add_to<Tokens>(tokens(), d_sum.data, d_input.data);
+        add_to<Tokens>(tokens(), d_sum, d_input);
         if constexpr (index > 0) backward_sum<index - 1>(d_input, dx, gradients);
       };
       if constexpr (kNormBefore) {
