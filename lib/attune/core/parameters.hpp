@@ -251,15 +251,25 @@ concept UpdatesAnyAtOnce = UpdatesAtOnce<typename Form::template Matrix<float, 1
 
 }  // namespace detail
 
+namespace detail {
+
+/// Calls visitor(path, leaf of each set…) for every leaf of sets of one layer or model, trained or not.
+template <class Visitor, class Set, class... Sets>
+constexpr void visit_leaves(const Visitor& visitor, Set&& set, Sets&&... sets) {
+  std::remove_cvref_t<Set>::visit(visitor, static_cast<const TensorPath*>(nullptr), set, sets...);
+}
+
+}  // namespace detail
+
 /// Calls visitor(path, tensor of each set…) for every tensor of sets of one layer or model. Skips tensors
 /// that are untrained in any of the sets.
 template <class Visitor, class Set, class... Sets>
 constexpr void for_each_tensor(const Visitor& visitor, Set& set, Sets&... sets) {
-  std::remove_const_t<Set>::visit(
+  detail::visit_leaves(
       [&visitor]<class... Leaves>(const TensorPath& path, Leaves&&... leaves) {
         if constexpr ((detail::IsTrained<Leaves> && ...)) visitor(path, leaves...);
       },
-      static_cast<const TensorPath*>(nullptr), set, sets...);
+      set, sets...);
 }
 
 /// The set of a layer without parameters.

@@ -201,6 +201,13 @@ struct NamesOfWeight {
     visitor(StateDictPlace<layout>{{"weight", parent}}, set.weight);
   }
 };
+/// An nn.Parameter: the layer's name is the tensor's.
+template <StateDictLayout layout>
+struct NamesOfParameter {
+  static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
+    visitor(StateDictPlace<layout>{parent != nullptr ? *parent : TensorPath{"weight"}}, set.weight);
+  }
+};
 
 }  // namespace detail
 
@@ -222,32 +229,18 @@ struct PyTorchNames<TokenType<shape, Scalar>, table> : detail::NamesOfWeight<Sta
 
 /// An nn.Parameter: the layer's name is the tensor's. For an nn.Embedding, use "pos.weight".
 template <PositionShape shape, class Scalar, const EncoderLayerNames* table>
-struct PyTorchNames<LearnedPositions<shape, Scalar>, table> {
-  static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
-    const TensorPath path = parent != nullptr ? *parent : TensorPath{"weight"};
-    visitor(StateDictPlace<StateDictLayout::kPositions>{path}, set.weight);
-  }
-};
+struct PyTorchNames<LearnedPositions<shape, Scalar>, table>
+    : detail::NamesOfParameter<StateDictLayout::kPositions> {};
 
 /// An nn.Parameter, as ViT's cls_token: [1, 1, d_model], with a TensorShape (pytorch_file.hpp). Several
 /// tokens are [tokens, d_model].
 template <TokenShape shape, class Scalar, const EncoderLayerNames* table>
-struct PyTorchNames<ClassToken<shape, Scalar>, table> {
-  static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
-    const TensorPath path = parent != nullptr ? *parent : TensorPath{"weight"};
-    constexpr auto kLayout = shape.tokens == 1 ? StateDictLayout::kVector : StateDictLayout::kTable;
-    visitor(StateDictPlace<kLayout>{path}, set.weight);
-  }
-};
+struct PyTorchNames<ClassToken<shape, Scalar>, table>
+    : detail::NamesOfParameter<(shape.tokens == 1 ? StateDictLayout::kVector : StateDictLayout::kTable)> {};
 
 /// An nn.Parameter, as timm's and DINOv2's "ls1.gamma" and CaiT's "gamma_1".
 template <ScaleShape shape, class Scalar, const EncoderLayerNames* table>
-struct PyTorchNames<LayerScale<shape, Scalar>, table> {
-  static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
-    const TensorPath path = parent != nullptr ? *parent : TensorPath{"weight"};
-    visitor(StateDictPlace<StateDictLayout::kVector>{path}, set.weight);
-  }
-};
+struct PyTorchNames<LayerScale<shape, Scalar>, table> : detail::NamesOfParameter<StateDictLayout::kVector> {};
 
 /// An nn.Parameter, as BERT's "cls.predictions.bias".
 template <FeatureBiasShape shape, class Scalar, const EncoderLayerNames* table>

@@ -204,6 +204,21 @@ ATTUNE_INLINE auto sink(Sink&& dx) {
   }
 }
 
+/// The rows of Matrix in a larger one, starting at row `first`; ids of ids, and NoGradient of itself.
+template <class Matrix>
+ATTUNE_INLINE constexpr auto part_of(const auto& rows, int first) {
+  return rows.template rows_at<Matrix::rows>(first);
+}
+template <class Matrix>
+  requires(std::is_same_v<typename Matrix::value_type, int>)
+ATTUNE_INLINE constexpr auto part_of(const auto& ids, int first) {
+  return ConstView<Matrix>(ids.data() + first);
+}
+template <class Matrix>
+ATTUNE_INLINE constexpr NoGradient part_of(NoGradient none, int) {
+  return none;
+}
+
 /// Whether a layer's input is ids.
 template <class Layer>
 concept TakesIds = std::is_same_v<typename Layer::Input::value_type, int>;
@@ -522,9 +537,8 @@ using SetOf = typename SetOfLayer<Layer, Matrix, Vector>::type;
 /// A fingerprint of the names and shapes of a layer's tensors.
 template <class Layer>
 constexpr std::uint32_t fingerprint_of_tensors() {
-  using Set = SetOf<Layer, detail::Extents, detail::Extents>;
   std::uint32_t state = fingerprint();
-  Set::visit(
+  visit_leaves(
       [&state](const TensorPath& path, const auto& tensor) {
         using Leaf = std::remove_cvref_t<decltype(tensor)>;
         for (const TensorPath* part = &path; part != nullptr; part = part->parent) {
@@ -532,7 +546,7 @@ constexpr std::uint32_t fingerprint_of_tensors() {
         }
         state = fingerprint(state, Leaf::rows, Leaf::cols);
       },
-      static_cast<const TensorPath*>(nullptr), Set{});
+      SetOf<Layer, Extents, Extents>{});
   return state;
 }
 /// Whether a layer and all layers inside it support sets with other storage than tensors.

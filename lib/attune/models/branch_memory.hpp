@@ -104,13 +104,8 @@ struct BranchBuffers<Stack, Gradients, Policy, std::integer_sequence<int, index.
     constexpr void for_each_dropout(const Visitor& visitor) requires(Stack::kDrops ||
                                                                      (DropsIn<TapeOfPolicy<index>> || ...)) {
       detail::for_each_dropout(visitor, this->dropout, Branch<Stack::kLast>::Member::of(*this));
-      (visit_attention<index>(visitor), ...);
-    }
-
-   private:
-    template <int i>
-    constexpr void visit_attention(const auto& visitor) {
-      if constexpr (i < Stack::kLast) detail::for_each_dropout(visitor, Branch<i>::Member::of(*this));
+      for_each_index<Stack::kLast>(
+          [&]<int i>() { detail::for_each_dropout(visitor, Branch<i>::Member::of(*this)); });
     }
   };
 

@@ -16,13 +16,10 @@
 namespace ATTUNE_NAMESPACE::detail {
 
 /// The context of a stack's tokens: the context itself, or a member of a struct.
-template <class Given>
-ATTUNE_INLINE const auto& tokens_of(const Given& context) {
-  if constexpr (AnyContext<Given>) {
-    return context;
-  } else {
-    return context.tokens;
-  }
+ATTUNE_INLINE const auto& tokens_of(const auto& context) { return context.tokens; }
+template <class... Types>
+ATTUNE_INLINE const auto& tokens_of(const Context<Types...>& context) {
+  return context;
 }
 
 // The member of a layer's sets and tapes for a branch.
@@ -162,25 +159,13 @@ struct CrossAttentionBranch {
     // Tokens hidden by the mask of self-attention are queries here.
     constexpr bool kHidesQueries = std::remove_cvref_t<decltype(context.tokens)>::kSkipsZeros &&
                                    !std::remove_cvref_t<decltype(context.cross)>::kSkipsZeros;
-    const auto run = [&](auto d_key, auto d_value, const auto& cross) ATTUNE_INLINE_LAMBDA {
-      Attention::backward(parameters, x, context.memory, context.memory, tape, dy, dx, d_key, d_value,
-                          gradients, scratch.attention, cross);
-    };
-    const auto run_hidden = [&](auto d_key, auto d_value) ATTUNE_INLINE_LAMBDA {
-      if constexpr (kHidesQueries) {
-        run(d_key, d_value,
-            context.cross.with_zeros(kernels::OwnZeroSkippingOf<
-                                     typename std::remove_cvref_t<decltype(context.cross)>::Products>{}));
-      } else {
-        run(d_key, d_value, context.cross);
-      }
-    };
-    if constexpr (kWanted<decltype(context.d_memory)>) {
-      run_hidden(context.d_memory, View<Memory>(scratch.d_value));
-      add_to<Memory>(context.cross.keys(), scratch.d_value, context.d_memory);
-    } else {
-      run_hidden(NoGradient{}, NoGradient{});
-    }
+    using Own = kernels::OwnZeroSkippingOf<typename std::remove_cvref_t<decltype(context.cross)>::Products>;
+    const auto& cross = first_if<kHidesQueries>(context.cross.with_zeros(Own{}), context.cross);
+    const auto d_value =
+        first_if<kWanted<decltype(context.d_memory)>>(View<Memory>(scratch.d_value), NoGradient{});
+    Attention::backward(parameters, x, context.memory, context.memory, tape, dy, dx, context.d_memory,
+                        d_value, gradients, scratch.attention, cross);
+    add_to<Memory>(context.cross.keys(), d_value, context.d_memory);
   }
 };
 

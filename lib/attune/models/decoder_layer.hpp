@@ -182,9 +182,7 @@ struct DecoderLayerOf
       context.inside([&]() ATTUNE_INLINE_LAMBDA {
         backward(parameters, x, mask.memory, tape, dy, dx, mask.own, gradients, scratch, contexts);
       });
-      if constexpr (detail::GivesMemoryGradient<Call>) {
-        detail::add_to<Memory>(contexts.cross.keys(), mask.own, mask.d_memory);
-      }
+      detail::add_to<Memory>(contexts.cross.keys(), mask.own, mask.d_memory);
     }
   }
 

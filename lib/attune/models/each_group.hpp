@@ -122,8 +122,9 @@ struct EachGroup : detail::Passes<EachGroup<groups, LayerType>> {
     const auto within = context_of_groups(context);
     within.template repeat<kGroups>([&](int group) ATTUNE_INLINE_LAMBDA {
       const auto run_group = [&](auto&&... own) ATTUNE_INLINE_LAMBDA {
-        detail::forward_in<Layer>(within, parameters, rows_of<typename Layer::Input>(x, group),
-                                  rows_of<typename Layer::Output>(y, group), own..., scratch.layer);
+        detail::forward_in<Layer>(
+            within, parameters, detail::part_of<typename Layer::Input>(x, group * Layer::Input::rows),
+            detail::part_of<typename Layer::Output>(y, group * Layer::Output::rows), own..., scratch.layer);
       };
       run_group(tape.layers[group]...);
     });
@@ -134,9 +135,10 @@ struct EachGroup : detail::Passes<EachGroup<groups, LayerType>> {
     const auto within = context_of_groups(context);
     within.template repeat<kGroups>([&](int group) ATTUNE_INLINE_LAMBDA {
       auto&& own = tape.layers[group];
-      detail::backward_in<Layer>(within, parameters, rows_of<typename Layer::Input>(x, group), own,
-                                 rows_of<typename Layer::Output>(dy, group),
-                                 rows_of<typename Layer::Input>(dx, group), gradients, scratch.layer);
+      detail::backward_in<Layer>(
+          within, parameters, detail::part_of<typename Layer::Input>(x, group * Layer::Input::rows), own,
+          detail::part_of<typename Layer::Output>(dy, group * Layer::Output::rows),
+          detail::part_of<typename Layer::Input>(dx, group * Layer::Input::rows), gradients, scratch.layer);
     });
   }
   // The context of a group, which has no mask and all of its tokens.
@@ -148,15 +150,6 @@ struct EachGroup : detail::Passes<EachGroup<groups, LayerType>> {
                   "it out. For causal attention, set .window = {.right = 0} in AttentionShape");
     return Context<NoMask, typename Call::Slices>(NoMask{}, context.slices())
         .template with_products<typename Call::Products>();
-  }
-  // A group's rows; NoGradient of itself.
-  template <class Matrix, class Rows>
-  ATTUNE_INLINE static auto rows_of(const Rows& rows, [[maybe_unused]] int group) {
-    if constexpr (kWanted<Rows>) {
-      return rows.template rows_at<Matrix::rows>(group * Matrix::rows);
-    } else {
-      return rows;
-    }
   }
 };
 

@@ -76,17 +76,6 @@ template <class First>
 First joined(First&, ...);
 template <class First, class Second>
 using Joined = decltype(joined(std::declval<First&>(), std::declval<Second&>()));
-// The part with the rows or ids of Matrix that begins at `from`.
-template <class Matrix, class Joined>
-ATTUNE_INLINE constexpr auto part_of(const Joined& joined, int from) {
-  if constexpr (!kWanted<Joined>) {
-    return joined;
-  } else if constexpr (requires { Matrix::rows; }) {
-    return joined.template rows_at<Matrix::rows>(from);
-  } else {
-    return ConstView<Matrix>(joined.data() + from);
-  }
-}
 
 template <class Encoder, class Decoder>
 constexpr bool check_encoder_decoder() {
@@ -143,29 +132,14 @@ struct EncoderDecoder : detail::Steps<EncoderDecoder<EncoderModel, DecoderModel>
 
  private:
   static constexpr bool kInfersEncoder = detail::IsFrozen<Encoder>;
-  template <class Gradients>
-  using OfEncoder = decltype(Gradients::encoder);
-  template <class Gradients>
-  using OfDecoder = decltype(Gradients::decoder);
-  // Memory of the encoder in training.
-  template <class Gradients, bool kInfers = kInfersEncoder>
-  struct EncoderKept {
-    using Tape = detail::TapeOf<Encoder, OfEncoder<Gradients>>;
-    using Scratch = detail::ScratchOf<Encoder, OfEncoder<Gradients>>;
-    using DMemory = Memory;
-  };
-  template <class Gradients>
-  struct EncoderKept<Gradients, true> {
-    using Tape = detail::NoMember<10>;
-    using Scratch = typename Encoder::InferenceScratch;
-    using DMemory = detail::NoMember<11>;
-  };
+  using DMemory = detail::MemberIf<!kInfersEncoder, Memory, 11>;
 
  public:
   /// The tapes of both, and the encoder's output.
   template <class Gradients>
   struct TapeOf {
-    using OfEncoder = typename EncoderKept<Gradients>::Tape;
+    using OfEncoder =
+        detail::MemberIf<!kInfersEncoder, detail::TapeOf<Encoder, decltype(Gradients::encoder)>, 10>;
     using OfDecoder = detail::TapeOf<Decoder, decltype(Gradients::decoder)>;
     [[no_unique_address]] OfEncoder encoder;
     [[no_unique_address]] OfDecoder decoder;
@@ -180,12 +154,14 @@ struct EncoderDecoder : detail::Steps<EncoderDecoder<EncoderModel, DecoderModel>
   using Tape = TapeOf<Parameters>;
   template <class Gradients>
   struct ScratchOf {
+    using OfEncoder = std::conditional_t<kInfersEncoder, typename Encoder::InferenceScratch,
+                                         detail::ScratchOf<Encoder, decltype(Gradients::encoder)>>;
     struct OfDecoder {
-      [[no_unique_address]] typename EncoderKept<Gradients>::DMemory d_memory;  // of one decoder layer
+      [[no_unique_address]] DMemory d_memory;  // of one decoder layer
       [[no_unique_address]] detail::ScratchOf<Decoder, decltype(Gradients::decoder)> decoder;
     };
-    [[no_unique_address]] typename EncoderKept<Gradients>::DMemory d_memory;
-    detail::OneOf<typename EncoderKept<Gradients>::Scratch, OfDecoder> parts;
+    [[no_unique_address]] DMemory d_memory;
+    detail::OneOf<OfEncoder, OfDecoder> parts;
   };
   using Scratch = ScratchOf<Parameters>;
   struct InferenceScratch {

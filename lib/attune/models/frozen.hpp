@@ -157,16 +157,7 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>>,
 
  private:
   template <class Set>
-  struct GradientsIn {
-    using type = Trained;
-  };
-  template <class Set>
-    requires(!kFrozen)
-  struct GradientsIn<Set> {
-    using type = typename Set::Gradients;
-  };
-  template <class Set>
-  using GradientsOf = typename GradientsIn<Set>::type;
+  using GradientsOf = typename std::conditional_t<kFrozen, TrainedSet<Tensor, Tensor>, Set>::Gradients;
 
  public:
   template <class Set>
@@ -267,13 +258,11 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>>,
   template <class Set, class Gradients>
   static constexpr auto sinks(const Set& trained, Gradients& gradients, Scalar* room) {
     typename SinksOf<typename Set::Forms, typename Gradients::Forms>::type all{};
-    decltype(all)::visit(
+    for_each_tensor(
         [room](const TensorPath&, auto& leaf, const auto& own, auto& gradient) {
-          if constexpr (detail::IsTrained<std::remove_cvref_t<decltype(leaf)>>) {
-            leaf = detail::weight_gradient_sink<kTokens>(own, gradient, room);
-          }
+          leaf = detail::weight_gradient_sink<kTokens>(own, gradient, room);
         },
-        static_cast<const TensorPath*>(nullptr), all, static_cast<const typename Set::OfLayer&>(trained),
+        all, static_cast<const typename Set::OfLayer&>(trained),
         static_cast<typename Gradients::OfLayer&>(gradients));
     return all;
   }
@@ -285,7 +274,7 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>>,
   }
   template <class Set, class All>
   static constexpr void refer(const Set& trained, Scalar* room, All& all) {
-    All::visit(
+    detail::visit_leaves(
         [room](const TensorPath&, auto& leaf, const auto& constant, const auto& own) {
           if constexpr (detail::IsCopied<std::remove_cvref_t<decltype(leaf)>>) {
             detail::copy_elements(constant, leaf);
@@ -293,19 +282,14 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>>,
             leaf = detail::effective_weight<kTokens>(constant, own, room);
           }
         },
-        static_cast<const TensorPath*>(nullptr), all, kConstants,
-        static_cast<const typename Set::OfLayer&>(trained));
+        all, kConstants, static_cast<const typename Set::OfLayer&>(trained));
   }
   static constexpr decltype(auto) all_in(auto& scratch, const auto& trained, const auto& context) {
     Scalar* const room = context.own(scratch.room.first());
     if constexpr (!detail::InLanes<Scalar>) {
       return all(trained, room);
     } else {
-      if constexpr (kFrozen) {
-        refer(TrainedSet<Tensor, Tensor>{}, room, scratch.all);
-      } else {
-        refer(trained, room, scratch.all);
-      }
+      refer(detail::first_if<kFrozen>(TrainedSet<Tensor, Tensor>{}, trained), room, scratch.all);
       return (scratch.all);
     }
   }
@@ -341,9 +325,9 @@ template <detail::CheckedLayer Layer, class Set>
 [[nodiscard]] constexpr auto references_to(const Set& set) {
   using Forms = detail::ReferencesTo<typename detail::FormOf<Set>::type>;
   detail::SetOf<Layer, Forms::template Matrix, Forms::template Vector> references{};
-  decltype(references)::visit(
+  detail::visit_leaves(
       [](const TensorPath&, auto& reference, const auto& constant) { reference = reference_to(constant); },
-      static_cast<const TensorPath*>(nullptr), references, set);
+      references, set);
   return references;
 }
 /// Does not compile: the parameters are a temporary.

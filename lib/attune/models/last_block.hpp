@@ -67,56 +67,27 @@ template <class Model, const auto& kConstants,
           int copies = are_constants_of<Model, kConstants>() ? kCopiesOfBlock<Model> : 0>
 struct LastBlockOf {
   static constexpr int kBlock = kLastBlock<Model>;
+  static constexpr const auto& kSets = kConstants.template layer<kBlock>().layers;  // of the equal layers
   using Blocks = CopiesOf<typename Model::template Layer<kBlock>>;
-  template <int index>
-  struct SplitLayer {
-    using type = typename Model::template Layer<(index > kBlock ? index - 1 : index)>;
-  };
-  template <int index>
-    requires(index == kBlock)
-  struct SplitLayer<index> {
-    using type = typename Blocks::Front;
-  };
-  template <int index>
-    requires(index == kBlock + 1)
-  struct SplitLayer<index> {
-    using type = typename Blocks::Last;
-  };
-  template <class Indices>
-  struct SplitOf;
-  template <int... index>
-  struct SplitOf<std::integer_sequence<int, index...>> {
-    using type = Sequential<typename SplitLayer<index>::type...>;
-  };
-  using Split = typename SplitOf<std::make_integer_sequence<int, Model::kLayers + 1>>::type;
-
-  // References to the constants, as a set of Split.
-  static constexpr auto kOfSplit = [] {
+  using Probe = LinearProbeOf<Model, kConstants>;
+  // References to the constants of the last layer, and of the others as a Repeat.
+  static constexpr auto kLast = references_to<typename Blocks::Last>(kSets[copies - 1]);
+  static constexpr auto kFront = [] {
     using Forms = ReferencesTo<typename FormOf<std::remove_cvref_t<decltype(kConstants)>>::type>;
-    SetOf<Split, Forms::template Matrix, Forms::template Vector> split{};
-    const auto refer = []<class Set>(Set& references, const auto& set) {
-      Set::visit([](const TensorPath&, auto& reference,
-                    const auto& constant) { reference = reference_to(constant); },
-                 static_cast<const TensorPath*>(nullptr), references, set);
-    };
-    const auto refer_layer = [&]<int i>(std::integral_constant<int, i>) {
-      if constexpr (i == kBlock) {
-        for (int copy = 0; copy < copies - 1; ++copy) {
-          refer(split.template layer<i>().layers[copy], kConstants.template layer<kBlock>().layers[copy]);
-        }
-      } else if constexpr (i == kBlock + 1) {
-        refer(split.template layer<i>(), kConstants.template layer<kBlock>().layers[copies - 1]);
-      } else if constexpr (!std::is_empty_v<typename Split::template Layer<i>::Parameters>) {
-        refer(split.template layer<i>(), kConstants.template layer<(i > kBlock ? i - 1 : i)>());
-      }
-    };
-    [&]<int... index>(std::integer_sequence<int, index...>) {
-      (refer_layer(std::integral_constant<int, index>{}), ...);
+    SetOf<typename Blocks::Front, Forms::template Matrix, Forms::template Vector> front{};
+    for (int i = 0; i < copies - 1; ++i) {
+      front.layers[i] = references_to<typename Blocks::Last>(kSets[i]);
     }
-    (std::make_integer_sequence<int, Split::kLayers>{});
-    return split;
+    return front;
   }();
-  using type = typename LinearProbeOf<Split, kOfSplit>::template From<kBlock + 1>;
+  template <int... before, int... behind>
+  static Sequential<typename Probe::template Part<kBlock, before>::type...,
+                    PartlyTrained<typename Blocks::Front, kFront, TrainNothing>,
+                    PartlyTrained<typename Blocks::Last, kLast, TrainEverything>,
+                    typename Probe::template Part<kBlock, kBlock + 1 + behind>::type...>
+      split(std::integer_sequence<int, before...>, std::integer_sequence<int, behind...>);
+  using type = decltype(split(std::make_integer_sequence<int, kBlock>{},
+                              std::make_integer_sequence<int, Model::kLayers - kBlock - 1>{}));
 };
 template <class Model, const auto& kConstants>
 struct LastBlockOf<Model, kConstants, 0> {

@@ -53,15 +53,11 @@ struct LinearProbeOf<Sequential<Layers...>, kConstants> {
   struct Part<first, index, Layer> {
     using type = Layer;
   };
-  template <int first, class Indices>
-  struct Parts;
   template <int first, int... index>
-  struct Parts<first, std::integer_sequence<int, index...>> {
-    using type = Sequential<typename Part<first, index>::type...>;
-  };
+  static Sequential<typename Part<first, index>::type...> parts(std::integer_sequence<int, index...>);
   /// The first `count` layers, trained from layer `first` on.
   template <int first, int count = Model::kLayers>
-  using From = typename Parts<first, std::make_integer_sequence<int, count>>::type;
+  using From = decltype(parts<first>(std::make_integer_sequence<int, count>{}));
   using type = From<kHead>;
   using Features = From<kHead, kHead>;
 };

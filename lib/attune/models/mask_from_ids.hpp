@@ -67,52 +67,6 @@ concept IsEncoderDecoder = requires {
   typename Model::Decoder;
 };
 
-// Whether an id of padding can occur in a table.
-template <class Model>
-constexpr bool is_in_vocabulary(int padding, int table) {
-  return padding < Vocabulary<Model>::of(table);
-}
-template <class Model, MaskFromIdsOptions options>
-constexpr bool has_padding_in_vocabulary() {
-  if constexpr (IsEncoderDecoder<Model>) {
-    return is_in_vocabulary<typename Model::Encoder>(options.padding, 0) &&
-           is_in_vocabulary<typename Model::Decoder>(options.target_padding, 0);
-  } else {
-    return is_in_vocabulary<Model>(options.padding, options.table);
-  }
-}
-
-template <class Model, MaskFromIdsOptions options>
-concept HasIdTable = TakesIds<Model> && options.table >= 0 && (options.table < ids_per_token<Model>());
-template <class Model, MaskFromIdsOptions options>
-concept PadsFromVocabulary = !HasIdTable<Model, options> || has_padding_in_vocabulary<Model, options>();
-
-template <class Model, MaskFromIdsOptions options>
-constexpr bool check_mask_from_ids() {
-  static_assert(Holds<TakesIds<Model>>,
-                "attune::MaskFromIds: the model takes no token ids; give padding with each call, as in a "
-                "SequenceLength");
-  static_assert(Holds<TakesMask<Model>>,
-                "attune::MaskFromIds: no layer of the model uses a mask; put attention or pooling into it");
-  static_assert(
-      Holds<(options.padding >= (IsEncoderDecoder<Model> ? -1 : 0) && options.target_padding >= -1 &&
-             (options.padding >= 0 || options.target_padding >= 0))>,
-      "attune::MaskFromIds: padding must be an id, at least 0");
-  static_assert(Holds<(IsEncoderDecoder<Model> || options.target_padding < 0)>,
-                "attune::MaskFromIds: only an EncoderDecoder has a target; leave target_padding out");
-  static_assert(Holds<(!TakesIds<Model> || HasIdTable<Model, options>)>,
-                "attune::MaskFromIds: table must be less than the number of ids for each token");
-  static_assert(Holds<PadsFromVocabulary<Model, options>>,
-                "attune::MaskFromIds: padding must be below the vocabulary: it is an id, with a row of the "
-                "embedding");
-  static_assert(Holds<!attends_to_memory<Model>()>,
-                "attune::MaskFromIds: a decoder alone does not know the ids of its memory; put the whole "
-                "EncoderDecoder into it");
-  return true;
-}
-template <class Model, MaskFromIdsOptions options>
-concept MasksFromIds = CheckedLayer<Model> && check_mask_from_ids<Model, options>();
-
 /// Whether no query of the attention in a layer sees padding alone, among the first `tokens`. `given` is the
 /// mask of the call. Queries that see no key without padding, either, do not count.
 template <class Layer, int kKeys, class Given, class Padding>
@@ -140,6 +94,85 @@ bool queries_have_keys(const Given& given, const Padding& padding, int tokens) {
         [&]<class Part>() { return !queries_have_keys<Part, kKeys>(given, padding, tokens); });
   }
 }
+
+/// The padding among the ids of a model.
+template <class Model, MaskFromIdsOptions options>
+struct IdPadding {
+  static constexpr int kTokens = detail::kTokens<Model>;
+
+  static constexpr bool is_in_vocabulary() { return options.padding < Vocabulary<Model>::of(options.table); }
+  /// The model's mask.
+  static constexpr auto mask(const int* ids) {
+    return IdPaddingMask<kTokens, options.padding>{ids + options.table * kTokens};
+  }
+  /// Whether no query has padding alone.
+  static bool has_keys(const int* ids, const auto& context) {
+    return queries_have_keys<Model, kTokens>(context.mask(), mask(ids), context.template count<kTokens>());
+  }
+};
+template <IsEncoderDecoder Model, MaskFromIdsOptions options>
+struct IdPadding<Model, options> {
+  using Encoder = typename Model::Encoder;
+  using Decoder = typename Model::Decoder;
+
+  static constexpr bool is_in_vocabulary() {
+    return options.padding < Vocabulary<Encoder>::of(0) &&
+           options.target_padding < Vocabulary<Decoder>::of(0);
+  }
+  static constexpr auto mask(const int* ids) {
+    const auto source = one<kTokens<Encoder>, options.padding>(ids);
+    const auto target = one<kTokens<Decoder>, options.target_padding>(ids + kTokens<Encoder>);
+    return EncoderDecoderMask{source, CausalMask{} && target};
+  }
+  static bool has_keys(const int* ids, const auto&) {
+    constexpr int kSource = kTokens<Encoder>;
+    const auto padding = mask(ids);
+    int key = 0;
+    while (key < kSource && !keeps_key<kSource>(padding.source, key)) ++key;
+    return key < kSource && keeps_key<kTokens<Decoder>>(padding.target, 0);
+  }
+
+ private:
+  template <int tokens, int padding>
+  static constexpr auto one([[maybe_unused]] const int* ids) {
+    if constexpr (padding < 0) {
+      return NoMask{};
+    } else {
+      return IdPaddingMask<tokens, padding>{ids};
+    }
+  }
+};
+
+template <class Model, MaskFromIdsOptions options>
+concept HasIdTable = TakesIds<Model> && options.table >= 0 && (options.table < ids_per_token<Model>());
+template <class Model, MaskFromIdsOptions options>
+concept PadsFromVocabulary = !HasIdTable<Model, options> || IdPadding<Model, options>::is_in_vocabulary();
+
+template <class Model, MaskFromIdsOptions options>
+constexpr bool check_mask_from_ids() {
+  static_assert(Holds<TakesIds<Model>>,
+                "attune::MaskFromIds: the model takes no token ids; give padding with each call, as in a "
+                "SequenceLength");
+  static_assert(Holds<TakesMask<Model>>,
+                "attune::MaskFromIds: no layer of the model uses a mask; put attention or pooling into it");
+  static_assert(
+      Holds<(options.padding >= (IsEncoderDecoder<Model> ? -1 : 0) && options.target_padding >= -1 &&
+             (options.padding >= 0 || options.target_padding >= 0))>,
+      "attune::MaskFromIds: padding must be an id, at least 0");
+  static_assert(Holds<(IsEncoderDecoder<Model> || options.target_padding < 0)>,
+                "attune::MaskFromIds: only an EncoderDecoder has a target; leave target_padding out");
+  static_assert(Holds<(!TakesIds<Model> || HasIdTable<Model, options>)>,
+                "attune::MaskFromIds: table must be less than the number of ids for each token");
+  static_assert(Holds<PadsFromVocabulary<Model, options>>,
+                "attune::MaskFromIds: padding must be below the vocabulary: it is an id, with a row of the "
+                "embedding");
+  static_assert(Holds<!attends_to_memory<Model>()>,
+                "attune::MaskFromIds: a decoder alone does not know the ids of its memory; put the whole "
+                "EncoderDecoder into it");
+  return true;
+}
+template <class Model, MaskFromIdsOptions options>
+concept MasksFromIds = CheckedLayer<Model> && check_mask_from_ids<Model, options>();
 
 }  // namespace detail
 
@@ -196,6 +229,7 @@ struct MaskFromIds : detail::Steps<MaskFromIds<ModelType, options>>,
   using detail::Passes<MaskFromIds>::forward, detail::Passes<MaskFromIds>::backward;
 
  private:
+  using Padding = detail::IdPadding<Model, options>;
   friend detail::Passes<MaskFromIds>;
   ATTUNE_INLINE static Status run(const auto& context, const auto& parameters, ConstView<Input> ids,
                                   View<Output> y, auto& scratch, auto&... tape) {
@@ -210,30 +244,9 @@ struct MaskFromIds : detail::Steps<MaskFromIds<ModelType, options>>,
       detail::backward_in<Model>(own, parameters, ids, tape, dy, NoGradient{}, gradients, scratch);
     });
   }
-  template <int tokens, int padding>
-  static constexpr auto padding_of([[maybe_unused]] const int* ids) {
-    if constexpr (padding < 0) {
-      return NoMask{};
-    } else {
-      return IdPaddingMask<tokens, padding>{ids};
-    }
-  }
-  // The model's mask.
-  static constexpr auto mask_of(ConstView<Input> ids) {
-    if constexpr (detail::IsEncoderDecoder<Model>) {
-      constexpr int kSource = detail::kTokens<typename Model::Encoder>;
-      constexpr int kTarget = detail::kTokens<typename Model::Decoder>;
-      const auto source = padding_of<kSource, options.padding>(ids.data());
-      const auto target = padding_of<kTarget, options.target_padding>(ids.data() + kSource);
-      return EncoderDecoderMask{source, CausalMask{} && target};
-    } else {
-      constexpr int kTokens = detail::kTokens<Model>;
-      return IdPaddingMask<kTokens, options.padding>{ids.data() + options.table * kTokens};
-    }
-  }
   template <class Call, class Body>
   ATTUNE_INLINE static decltype(auto) masked(ConstView<Input> ids, const Call& context, const Body& body) {
-    const auto own = mask_of(ids);
+    const auto own = Padding::mask(ids.data());
     if constexpr (std::is_same_v<typename Call::Mask, NoMask>) {
       return body(context.with_mask(own));
     } else {
@@ -247,25 +260,10 @@ struct MaskFromIds : detail::Steps<MaskFromIds<ModelType, options>>,
   ATTUNE_INLINE static Status checked(ConstView<Input> ids, const Call& context, const Body& body) {
     return masked(ids, context, [&](const auto& own) ATTUNE_INLINE_LAMBDA {
       const Status status = context.answer([&]() ATTUNE_INLINE_LAMBDA {
-        return has_keys(ids, context) ? Status::kOk : Status::kPaddingToken;
+        return Padding::has_keys(ids.data(), context) ? Status::kOk : Status::kPaddingToken;
       });
       return status == Status::kOk ? body(own) : status;
     });
-  }
-  // Whether no query has padding alone.
-  static bool has_keys(ConstView<Input> ids, const auto& context) {
-    const auto padding = mask_of(ids);
-    if constexpr (detail::IsEncoderDecoder<Model>) {
-      constexpr int kSource = detail::kTokens<typename Model::Encoder>;
-      constexpr int kTarget = detail::kTokens<typename Model::Decoder>;
-      int key = 0;
-      while (key < kSource && !detail::keeps_key<kSource>(padding.source, key)) ++key;
-      return key < kSource && detail::keeps_key<kTarget>(padding.target, 0);
-    } else {
-      constexpr int kTokens = detail::kTokens<Model>;
-      return detail::queries_have_keys<Model, kTokens>(context.mask(), padding,
-                                                       context.template count<kTokens>());
-    }
   }
 };
 

@@ -188,13 +188,11 @@ class Sequential : public detail::Steps<Sequential<Layers...>>, public detail::P
         return detail::step_in<Layer<index>, cache, tokens>(position, own, x, to, layer_memory, layer_scratch,
                                                             more...);
       };
-      if constexpr (index + 1 == kLayers) {
-        return through();
-      } else {
-        return detail::then(through, [&]() ATTUNE_INLINE_LAMBDA {
+      return detail::then(through, [&]() ATTUNE_INLINE_LAMBDA {
+        if constexpr (index + 1 < kLayers) {
           step<index + 1>(position, parameters, to, y, memory, scratch, more...);
-        });
-      }
+        }
+      });
     }
     static void remember(const auto& parameters, const auto& remembered, Memory& memory) {
       detail::LayerSets<Layers...>::template remember<tokens, cache>(parameters, remembered, memory);
@@ -315,13 +313,11 @@ class Sequential : public detail::Steps<Sequential<Layers...>>, public detail::P
         return forward_step<index>(context, tape, scratch, own, x, to, layer_tape, layer_scratch);
       }
     };
-    if constexpr (index + 1 == kLayers) {
-      return through();
-    } else {
-      return detail::then(through, [&]() ATTUNE_INLINE_LAMBDA {
+    return detail::then(through, [&]() ATTUNE_INLINE_LAMBDA {
+      if constexpr (index + 1 < kLayers) {
         forward_from<index + 1>(parameters, to, y, tape, scratch, context);
-      });
-    }
+      }
+    });
   }
 
   // The output of a layer; in inference it may be in y.

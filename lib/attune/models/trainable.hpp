@@ -68,10 +68,9 @@ template <class Layer>
 constexpr bool has_factors() {
   bool found = false;
   if constexpr (HasSets<Layer>) {
-    using Set = SetOf<Layer, Extents, Extents>;
-    Set::visit([&found](const TensorPath& path,
-                        auto&&) { found = found || std::string_view(path.name) == "lora_A"; },
-               static_cast<const TensorPath*>(nullptr), Set{});
+    visit_leaves([&found](const TensorPath& path,
+                          auto&&) { found = found || std::string_view(path.name) == "lora_A"; },
+                 SetOf<Layer, Extents, Extents>{});
   }
   return found;
 }
@@ -100,37 +99,36 @@ constexpr bool check_trained() {
 /// many rows.
 template <class Layer, const auto& kConstants>
 constexpr bool are_constants_of() {
-  using Own = SetOf<Layer, detail::Extents, detail::Extents>;
-  using Constants = std::remove_cvref_t<decltype(kConstants)>;
-  constexpr const TensorPath* kNoParent = nullptr;
-  if constexpr (!requires { Constants::visit(AnyVisitor{}, kNoParent, kConstants); }) {
+  using Own = SetOf<Layer, Extents, Extents>;
+  if constexpr (!requires { visit_leaves(AnyVisitor{}, kConstants); }) {
     return false;
   } else if constexpr (!HasSets<Layer>) {
     return true;  // the layer accepts any constants
   } else {
-    constexpr auto kCount = [] {
+    struct Shape {
+      int rows, cols;
+    };
+    constexpr std::size_t kCount = [] {
       std::size_t count = 0;
-      Own::visit([&count](const TensorPath&, auto&&) { ++count; }, kNoParent, Own{});
+      visit_leaves([&count](const TensorPath&, const auto&) { ++count; }, Own{});
       return count;
     }();
-    std::array<int, kCount + 1> rows{}, cols{};
+    std::array<Shape, kCount + 1> shapes{};
     std::size_t index = 0;
-    Own::visit(
-        [&](const TensorPath&, auto&& leaf) {
-          using Leaf = std::remove_cvref_t<decltype(leaf)>;
-          rows[index] = Leaf::rows;
-          cols[index++] = Leaf::cols;
+    visit_leaves(
+        [&]<class Leaf>(const TensorPath&, const Leaf&) {
+          shapes[index++] = {Leaf::rows, Leaf::cols};
         },
-        kNoParent, Own{});
+        Own{});
     bool fits = true;
     index = 0;
-    Constants::visit(
-        [&](const TensorPath&, auto&& leaf) {
-          using Leaf = std::remove_cvref_t<decltype(leaf)>;
-          fits = fits && index < kCount && Leaf::rows >= rows[index] && Leaf::cols == cols[index];
+    visit_leaves(
+        [&]<class Leaf>(const TensorPath&, const Leaf&) {
+          fits =
+              fits && index < kCount && Leaf::rows >= shapes[index].rows && Leaf::cols == shapes[index].cols;
           ++index;
         },
-        kNoParent, kConstants);
+        kConstants);
     return fits && index == kCount;
   }
 }

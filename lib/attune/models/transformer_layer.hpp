@@ -297,12 +297,12 @@ struct ResidualStack {
     // The input of the norm before a branch, or its gradient: x_index with norms before branches, otherwise
     // s_(index - 1). `first` is x_0, or its gradient.
     template <int index>
-    ATTUNE_INLINE auto before_norm(auto first) const {
-      if constexpr (index == 0) {
-        return first;
-      } else {
-        return View<Tokens>(memory.sums()[index - 1]);
-      }
+    ATTUNE_INLINE View<Tokens> before_norm(auto) const {
+      return memory.sums()[index - 1];
+    }
+    template <int index>
+    ATTUNE_INLINE auto before_norm(auto first) const requires(index == 0) {
+      return first;
     }
     template <int norm>
     ATTUNE_INLINE void forward_norm(ConstView<Tokens> tokens_in, View<Tokens> y) const {
@@ -310,46 +310,50 @@ struct ResidualStack {
       auto&& tape = memory.norms()[norm];
       forward_in<NormLayer>(tokens(), norm_of<norm>(parameters), tokens_in, y, tape, none);
     }
+    // The input of a branch: x, or the output of a norm, computed now.
     template <int index>
     ATTUNE_INLINE ConstView<Tokens> branch_input() const {
-      if constexpr (kNormed<index>) {
-        const View<Tokens> normalized = memory.template normalized<index>();
-        forward_norm<kNormOf<index>>(before_norm<index>(x), normalized);
-        return normalized;
-      } else {
-        return x;
-      }
+      return x;
+    }
+    template <int index>
+    ATTUNE_INLINE ConstView<Tokens> branch_input() const requires(kNormed<index>) {
+      const View<Tokens> normalized = memory.template normalized<index>();
+      forward_norm<kNormOf<index>>(before_norm<index>(x), normalized);
+      return normalized;
     }
     // The same, recomputed from the norm's tape.
     template <int index>
     ATTUNE_INLINE ConstView<Tokens> recomputed_input() const {
-      if constexpr (kNormed<index>) {
-        const auto& norm = norm_of<kNormOf<index>>(parameters);
-        const ConstView<Tokens> before = before_norm<index>(x);
-        const auto& tape = memory.norms()[kNormOf<index>];
-        const View<Tokens> y = memory.template normalized<index>();
-        if constexpr (detail::kAbilities<NormLayer>.takes_context) {
-          NormLayer::recompute(norm, before, tape, y, tokens().unmasked());
-        } else {
-          tokens().stage([&]() ATTUNE_INLINE_LAMBDA { NormLayer::recompute(norm, before, tape, y); });
-        }
-        return y;
+      return x;
+    }
+    template <int index>
+    ATTUNE_INLINE ConstView<Tokens> recomputed_input() const requires(kNormed<index>) {
+      const auto& norm = norm_of<kNormOf<index>>(parameters);
+      const ConstView<Tokens> before = before_norm<index>(x);
+      const auto& tape = memory.norms()[kNormOf<index>];
+      const View<Tokens> y = memory.template normalized<index>();
+      if constexpr (detail::kAbilities<NormLayer>.takes_context) {
+        NormLayer::recompute(norm, before, tape, y, tokens().unmasked());
       } else {
-        return x;
+        tokens().stage([&]() ATTUNE_INLINE_LAMBDA { NormLayer::recompute(norm, before, tape, y); });
       }
+      return y;
+    }
+    // The place of s_index. With norms before branches, the last is y.
+    template <int index>
+    ATTUNE_INLINE View<Tokens> sum_at(auto) const {
+      return memory.sums()[index];
+    }
+    template <int index>
+    ATTUNE_INLINE View<Tokens> sum_at(View<Tokens> y) const requires(kNormBefore&& index == kLast) {
+      return y;
     }
 
-    // s_0 to s_(end - 1). With norms before branches, the last is y.
+    // Computes s_0 to s_(end - 1).
     template <int end, int index = 0>
     ATTUNE_INLINE void compute_sums(auto y) const {
       memory.template begin<index>();
-      const View<Tokens> sum = [&]() -> View<Tokens> {
-        if constexpr (kNormBefore && index == kLast) {
-          return y;
-        } else {
-          return memory.sums()[index];
-        }
-      }();
+      const View<Tokens> sum = sum_at<index>(y);
       const ConstView<Tokens> tokens_in = branch_input<index>();
       tokens().inside([&]() ATTUNE_INLINE_LAMBDA {
         Branch<index>::forward(branch_parameters<index>(), tokens_in, sum, context(),
