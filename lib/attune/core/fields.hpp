@@ -135,7 +135,7 @@ struct FirstOf {
   }
 #define ATTUNE_VISIT_Inline(field) decltype(field)::visit(visitor, parent, sets.field...);
 #define ATTUNE_VISIT_Layers(field) \
-  ::attune::detail::visit_layers<decltype(field)>(visitor, parent, sets.field...);
+  ::attune::detail::SetsOfLayers<decltype(field)>::visit(visitor, parent, sets.field...);
 
 #define ATTUNE_INITIALIZE_Weight(field) initializer.weight(field, rng);
 #define ATTUNE_INITIALIZE_Bias(field) ::attune::detail::initialize_bias(*this, field, initializer, rng);
@@ -144,4 +144,5 @@ struct FirstOf {
 #define ATTUNE_INITIALIZE_KeyBias(field) ::attune::detail::initialize_key_bias(field, rng);
 #define ATTUNE_INITIALIZE_Set(field) ::attune::initialize(field, initializer, rng);
 #define ATTUNE_INITIALIZE_Inline(field) ::attune::initialize(field, initializer, rng);
-#define ATTUNE_INITIALIZE_Layers(field) ::attune::detail::initialize_layers(field, initializer, rng);
+#define ATTUNE_INITIALIZE_Layers(field) \
+  ::attune::detail::SetsOfLayers<decltype(field)>::initialize(field, initializer, rng);

@@ -128,6 +128,14 @@ struct TapesOfLayers : Members<Tapes...> {
   }
 };
 
+/// The tapes of equal layers.
+template <class Tape, int count>
+struct TapesOfCopies : Copies<Tape, count> {
+  constexpr void for_each_dropout(const auto& visitor) requires DropsIn<Tape> {
+    for (Tape& tape : this->elements) tape.for_each_dropout(visitor);
+  }
+};
+
 /// The tape of a layer made of layers: `layers` has theirs.
 template <class Tapes>
 struct TapeOfParts {
@@ -272,15 +280,6 @@ struct SetsOfLayers<Copies<Set, count>> {
     }
   }
 };
-template <class Layers, class... Others>
-constexpr void visit_layers(const auto& visitor, const TensorPath* parent, Others&&... sets) {
-  SetsOfLayers<Layers>::visit(visitor, parent, sets...);
-}
-template <class Layers>
-void initialize_layers(Layers& sets, const auto& initializer, Rng& rng) {
-  SetsOfLayers<Layers>::initialize(sets, initializer, rng);
-}
-
 // Storage for one of several types at a time.
 template <class...>
 union OneOf {};

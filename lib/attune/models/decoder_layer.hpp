@@ -240,9 +240,12 @@ constexpr AttentionShape cross_attention(AttentionShape shape, int memory_len) {
 }
 
 template <DecoderLayerShape shape, class Scalar>
-struct DecoderParts : EncoderParts<shape, Scalar> {
+struct DecoderParts {
   static_assert(Holds<(shape.memory_len > 0)>, "attune::DecoderLayer: memory_len must be positive");
+  using Parts = EncoderParts<shape, Scalar>;
   using CrossAttention = MultiHeadAttention<cross_attention(shape.attention, shape.memory_len), Scalar>;
+  using Layer = DecoderLayerOf<typename Parts::SelfAttention, CrossAttention, typename Parts::Network,
+                               typename Parts::Norm, Parts::kOptions>;
 };
 
 }  // namespace detail
@@ -250,11 +253,7 @@ struct DecoderParts : EncoderParts<shape, Scalar> {
 /// A transformer's decoder layer, as PyTorch's nn.TransformerDecoderLayer: causal self-attention, attention
 /// to the encoder's output, and a feed-forward network, each a residual branch with its norm.
 template <DecoderLayerShape shape, class ScalarType = float>
-struct DecoderLayer : DecoderLayerOf<typename detail::DecoderParts<shape, ScalarType>::SelfAttention,
-                                     typename detail::DecoderParts<shape, ScalarType>::CrossAttention,
-                                     typename detail::DecoderParts<shape, ScalarType>::Network,
-                                     typename detail::DecoderParts<shape, ScalarType>::Norm,
-                                     detail::DecoderParts<shape, ScalarType>::kOptions> {
+struct DecoderLayer : detail::DecoderParts<shape, ScalarType>::Layer {
   /// The same with another scalar.
   template <class Other>
   using WithScalar = DecoderLayer<shape, Other>;

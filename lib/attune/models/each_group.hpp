@@ -90,15 +90,7 @@ struct EachGroup : detail::Passes<EachGroup<groups, LayerType>> {
   /// The layer's tape for each group.
   template <class Gradients>
     requires(!kCollects<Gradients>)
-  struct TapeOf {
-    using Each = detail::TapeOf<Layer, Gradients>;
-    [[no_unique_address]] detail::Copies<Each, kGroups> layers;
-
-    template <class Visitor>
-    constexpr void for_each_dropout(const Visitor& visitor) requires detail::DropsIn<Each> {
-      for (Each& layer : layers.elements) layer.for_each_dropout(visitor);
-    }
-  };
+  struct TapeOf : detail::TapeOfParts<detail::TapesOfCopies<detail::TapeOf<Layer, Gradients>, kGroups>> {};
   using Tape = TapeOf<Parameters>;
   /// The layer's scratch for a group.
   template <class Gradients>
@@ -117,8 +109,8 @@ struct EachGroup : detail::Passes<EachGroup<groups, LayerType>> {
 
  private:
   friend detail::Passes<EachGroup>;
-  ATTUNE_INLINE static void run(const auto& context, const auto& parameters, ConstView<Input> x,
-                                View<Output> y, auto& scratch, auto&... tape) {
+  ATTUNE_INLINE static void run(const auto& context, const auto& parameters, const auto& x, const auto& y,
+                                auto& scratch, auto&... tape) {
     const auto within = context_of_groups(context);
     within.template repeat<kGroups>([&](int group) ATTUNE_INLINE_LAMBDA {
       const auto run_group = [&](auto&&... own) ATTUNE_INLINE_LAMBDA {
@@ -129,8 +121,8 @@ struct EachGroup : detail::Passes<EachGroup<groups, LayerType>> {
       run_group(tape.layers[group]...);
     });
   }
-  ATTUNE_INLINE static void run_backward(const auto& context, const auto& parameters, ConstView<Input> x,
-                                         auto& tape, ConstView<Output> dy, auto dx, auto& gradients,
+  ATTUNE_INLINE static void run_backward(const auto& context, const auto& parameters, const auto& x,
+                                         auto& tape, const auto& dy, const auto& dx, auto& gradients,
                                          auto& scratch) {
     const auto within = context_of_groups(context);
     within.template repeat<kGroups>([&](int group) ATTUNE_INLINE_LAMBDA {

@@ -237,8 +237,8 @@ struct EncoderDecoder : detail::Steps<EncoderDecoder<EncoderModel, DecoderModel>
 
  private:
   friend detail::Passes<EncoderDecoder>;
-  ATTUNE_INLINE static ForwardResult run(const auto& context, const auto& parameters, ConstView<Input> x,
-                                         View<Output> y, auto& scratch, auto&... tape) {
+  ATTUNE_INLINE static ForwardResult run(const auto& context, const auto& parameters, const auto& x,
+                                         const auto& y, auto& scratch, auto&... tape) {
     auto& memory = detail::on_tape(scratch, tape...).memory;
     const auto encode = [&](const auto& of_source, auto&... of_encoder) ATTUNE_INLINE_LAMBDA {
       return detail::forward_status<Encoder>(of_source, parameters.encoder, source(x), View<Memory>(memory),
@@ -264,8 +264,8 @@ struct EncoderDecoder : detail::Steps<EncoderDecoder<EncoderModel, DecoderModel>
           return status;
         }));
   }
-  ATTUNE_INLINE static void run_backward(const auto& context, const auto& parameters, ConstView<Input> x,
-                                         auto& tape, ConstView<Output> dy, auto dx, auto& gradients,
+  ATTUNE_INLINE static void run_backward(const auto& context, const auto& parameters, const auto& x,
+                                         auto& tape, const auto& dy, const auto& dx, auto& gradients,
                                          auto& scratch) {
     static_assert(detail::Holds<(!kWanted<decltype(dx)> || !kInfersEncoder)>,
                   "attune::EncoderDecoder: a Frozen encoder keeps no tape for dx; move layers before the "

@@ -109,6 +109,7 @@ struct EncoderParts {
                               Scalar>;
   using Norm = LayerNorm<NormShape{kSeqLen, kDModel, shape.epsilon, true, kAttention.bias}, Scalar>;
   static constexpr BranchOptions kOptions{shape.norm, kAttention.dropout};
+  using Layer = EncoderLayerOf<SelfAttention, Network, Norm, kOptions>;
 };
 
 }  // namespace detail
@@ -116,10 +117,7 @@ struct EncoderParts {
 /// A transformer's encoder layer, as PyTorch's nn.TransformerEncoderLayer: self-attention and a feed-forward
 /// network, each a residual branch with its norm, before or after it. x and y are [seq_len, d_model].
 template <EncoderLayerShape shape, class ScalarType = float>
-struct EncoderLayer : EncoderLayerOf<typename detail::EncoderParts<shape, ScalarType>::SelfAttention,
-                                     typename detail::EncoderParts<shape, ScalarType>::Network,
-                                     typename detail::EncoderParts<shape, ScalarType>::Norm,
-                                     detail::EncoderParts<shape, ScalarType>::kOptions> {
+struct EncoderLayer : detail::EncoderParts<shape, ScalarType>::Layer {
   /// The same with another scalar.
   template <class Other>
   using WithScalar = EncoderLayer<shape, Other>;

@@ -219,15 +219,14 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>>,
  private:
   friend detail::Passes<PartlyTrained>;
   ATTUNE_INLINE static detail::ForwardResult<Layer> run(const auto& context, const auto& trained,
-                                                        ConstView<Input> x, View<Output> y, auto& scratch,
+                                                        const auto& x, const auto& y, auto& scratch,
                                                         auto&... tape) {
     return detail::forward_in<Layer>(context, all_in(scratch, trained, context), x, y, tape...,
                                      scratch.layer);
   }
   template <class Call>
-  ATTUNE_INLINE static void run_backward(const Call& context, const auto& trained, ConstView<Input> x,
-                                         auto& tape, ConstView<Output> dy, auto dx, auto& gradients,
-                                         auto& scratch) {
+  ATTUNE_INLINE static void run_backward(const Call& context, const auto& trained, const auto& x, auto& tape,
+                                         const auto& dy, const auto& dx, auto& gradients, auto& scratch) {
     constexpr bool kReached =
         kWanted<decltype(dx)> || (detail::GivesMemoryGradient<Call> && detail::attends_to_memory<Layer>());
     if constexpr (kFrozen && !kReached) {

@@ -231,14 +231,14 @@ struct MaskFromIds : detail::Steps<MaskFromIds<ModelType, options>>,
  private:
   using Padding = detail::IdPadding<Model, options>;
   friend detail::Passes<MaskFromIds>;
-  ATTUNE_INLINE static Status run(const auto& context, const auto& parameters, ConstView<Input> ids,
-                                  View<Output> y, auto& scratch, auto&... tape) {
+  ATTUNE_INLINE static Status run(const auto& context, const auto& parameters, const auto& ids, const auto& y,
+                                  auto& scratch, auto&... tape) {
     return checked(ids, context, [&](const auto& masked) ATTUNE_INLINE_LAMBDA {
       return detail::forward_in<Model>(masked, parameters, ids, y, tape..., scratch);
     });
   }
-  ATTUNE_INLINE static void run_backward(const auto& context, const auto& parameters, ConstView<Input> ids,
-                                         auto& tape, ConstView<Output> dy, NoGradient, auto& gradients,
+  ATTUNE_INLINE static void run_backward(const auto& context, const auto& parameters, const auto& ids,
+                                         auto& tape, const auto& dy, NoGradient, auto& gradients,
                                          auto& scratch) {
     masked(ids, context, [&](const auto& own) ATTUNE_INLINE_LAMBDA {
       detail::backward_in<Model>(own, parameters, ids, tape, dy, NoGradient{}, gradients, scratch);

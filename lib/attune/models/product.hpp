@@ -139,8 +139,8 @@ struct Product : detail::Steps<Product<LayerType, GateType>>, detail::Passes<Pro
 
  private:
   friend detail::Passes<Product>;
-  ATTUNE_INLINE static void run(const auto& context, const auto& parameters, ConstView<Input> x,
-                                View<Output> y, auto& scratch, auto&... tape) {
+  ATTUNE_INLINE static void run(const auto& context, const auto& parameters, const auto& x, const auto& y,
+                                auto& scratch, auto&... tape) {
     auto& gate = detail::on_tape(scratch, tape...).gate;
     Sets::template forward<1>(context, parameters, x, View<typename Gate::Output>(gate), scratch.layers,
                               detail::member<1>(tape.layers)...);
@@ -154,8 +154,8 @@ struct Product : detail::Steps<Product<LayerType, GateType>>, detail::Passes<Pro
     multiply<false>(context, factor, gate.data(), y.data);
   }
   template <class Call>
-  ATTUNE_INLINE static void run_backward(const Call& context, const auto& parameters, ConstView<Input> x,
-                                         auto& tape, ConstView<Output> dy, auto dx, auto& gradients,
+  ATTUNE_INLINE static void run_backward(const Call& context, const auto& parameters, const auto& x,
+                                         auto& tape, const auto& dy, const auto& dx, auto& gradients,
                                          auto& scratch) {
     const View<typename Gate::Output> d_gate(detail::one_of<0>(scratch.gradient));
     differentiate_gate(context, dy.data, detail::output_of<Layer>(x, tape.factor).data, d_gate.data);

@@ -160,8 +160,8 @@ struct ReducedAttention : detail::Steps<ReducedAttention<ReductionType, Attentio
 
  private:
   friend detail::Passes<ReducedAttention>;
-  ATTUNE_INLINE static void run(const auto& context, const auto& parameters, ConstView<Input> x,
-                                View<Output> y, auto& scratch, auto&... tape) {
+  ATTUNE_INLINE static void run(const auto& context, const auto& parameters, const auto& x, const auto& y,
+                                auto& scratch, auto&... tape) {
     detail::check_whole_sequence<std::remove_cvref_t<decltype(context)>>();
     const auto& whole = context.unmasked();
     auto& kept = detail::on_tape(scratch, tape...);  // r(x) and q(x)
@@ -177,8 +177,8 @@ struct ReducedAttention : detail::Steps<ReducedAttention<ReductionType, Attentio
                          detail::one_of<1>(scratch.layers), whole);
     });
   }
-  ATTUNE_INLINE static void run_backward(const auto& context, const auto& parameters, ConstView<Input> x,
-                                         auto& tape, ConstView<Output> dy, auto dx, auto& gradients,
+  ATTUNE_INLINE static void run_backward(const auto& context, const auto& parameters, const auto& x,
+                                         auto& tape, const auto& dy, const auto& dx, auto& gradients,
                                          auto& scratch) {
     detail::check_whole_sequence<std::remove_cvref_t<decltype(context)>>();
     const auto& whole = context.unmasked();

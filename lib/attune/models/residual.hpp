@@ -35,13 +35,13 @@ struct Residual : Layer, detail::Passes<Residual<Layer>> {
 
  private:
   friend detail::Passes<Residual>;
-  ATTUNE_INLINE static void run(const auto& context, const auto& parameters, ConstView<Input> x,
-                                View<Output> y, auto& scratch, auto&... tape) {
+  ATTUNE_INLINE static void run(const auto& context, const auto& parameters, const auto& x, const auto& y,
+                                auto& scratch, auto&... tape) {
     detail::forward_in<Layer>(context, parameters, x, y, tape..., scratch);
     detail::add_to<Input>(context, x, y);
   }
-  ATTUNE_INLINE static void run_backward(const auto& context, const auto& parameters, ConstView<Input> x,
-                                         auto& tape, ConstView<Output> dy, auto dx, auto& gradients,
+  ATTUNE_INLINE static void run_backward(const auto& context, const auto& parameters, const auto& x,
+                                         auto& tape, const auto& dy, const auto& dx, auto& gradients,
                                          auto& scratch) {
     detail::backward_in<Layer>(context, parameters, x, tape, dy, dx, gradients, scratch);
     detail::add_to<Input>(context, dy, dx);

@@ -132,8 +132,8 @@ struct ReversibleNorm : detail::Passes<ReversibleNorm<ModelType, options>> {
 
  private:
   friend detail::Passes<ReversibleNorm>;
-  ATTUNE_INLINE static void run(const auto& context, const auto& parameters, ConstView<Input> x,
-                                View<Output> y, auto& scratch, auto&... tape) {
+  ATTUNE_INLINE static void run(const auto& context, const auto& parameters, const auto& x, const auto& y,
+                                auto& scratch, auto&... tape) {
     typename Norm::Tape& statistics = detail::on_tape(scratch, tape...).statistics;
     const View<Output> output = detail::on_tape(y, tape.output...);  // the model's
     Norm::forward(kNone, x, scratch.normalized, statistics, context);
@@ -146,8 +146,8 @@ struct ReversibleNorm : detail::Passes<ReversibleNorm<ModelType, options>> {
     });
     give_back(parameters, x, statistics, output, y, context);
   }
-  ATTUNE_INLINE static void run_backward(const auto& context, const auto& parameters, ConstView<Input> x,
-                                         auto& tape, ConstView<Output> dy, auto dx, auto& gradients,
+  ATTUNE_INLINE static void run_backward(const auto& context, const auto& parameters, const auto& x,
+                                         auto& tape, const auto& dy, const auto& dx, auto& gradients,
                                          auto& scratch) {
     const typename Norm::Tape& statistics = tape.statistics;
     each<Output>(context, [&]<class P>(int at, int j) ATTUNE_INLINE_LAMBDA {

@@ -256,13 +256,13 @@ class Sequential : public detail::Steps<Sequential<Layers...>>, public detail::P
   using OutputOf = View<typename Layer<index>::Output>;
 
   friend detail::Passes<Sequential>;
-  ATTUNE_INLINE static ForwardResult run(const auto& context, const auto& parameters, ConstView<Input> x,
-                                         View<Output> y, auto& scratch, auto&... tape) {
+  ATTUNE_INLINE static ForwardResult run(const auto& context, const auto& parameters, const auto& x,
+                                         const auto& y, auto& scratch, auto&... tape) {
     NoTape none;
     return forward_from<0>(parameters, x, y, detail::on_tape(none, tape...), scratch, context);
   }
-  ATTUNE_INLINE static void run_backward(const auto& context, const auto& parameters, ConstView<Input> x,
-                                         auto& tape, ConstView<Output> dy, auto dx, auto& gradients,
+  ATTUNE_INLINE static void run_backward(const auto& context, const auto& parameters, const auto& x,
+                                         auto& tape, const auto& dy, const auto& dx, auto& gradients,
                                          auto& scratch) {
     static_assert(detail::Holds<(!kWanted<decltype(dx)> || kInferred == 0)>,
                   "attune::Sequential: a model that begins with a Frozen layer keeps no tape for dx; list "

@@ -109,16 +109,16 @@ struct Sum : detail::Steps<Sum<Layers...>>, detail::Passes<Sum<Layers...>> {
 
  private:
   friend detail::Passes<Sum>;
-  ATTUNE_INLINE static void run(const auto& context, const auto& parameters, ConstView<Input> x,
-                                View<Output> y, auto& scratch, auto&... tape) {
+  ATTUNE_INLINE static void run(const auto& context, const auto& parameters, const auto& x, const auto& y,
+                                auto& scratch, auto&... tape) {
     add_terms(context, y, detail::one_of<0>(scratch.term),
               [&]<int index>(View<Output> to) ATTUNE_INLINE_LAMBDA {
                 Sets::template forward<index>(context, parameters, x, to, scratch.layers,
                                               detail::member<index>(tape.layers)...);
               });
   }
-  ATTUNE_INLINE static void run_backward(const auto& context, const auto& parameters, ConstView<Input> x,
-                                         auto& tape, ConstView<Output> dy, auto dx, auto& gradients,
+  ATTUNE_INLINE static void run_backward(const auto& context, const auto& parameters, const auto& x,
+                                         auto& tape, const auto& dy, const auto& dx, auto& gradients,
                                          auto& scratch) {
     add_terms(context, dx, detail::one_of<1>(scratch.term), [&]<int index>(auto to) ATTUNE_INLINE_LAMBDA {
       Sets::template backward<index>(context, parameters, x, tape.layers, dy, to, gradients, scratch.layers);

@@ -157,8 +157,8 @@ struct Tied : detail::Steps<Tied<EmbeddingLayer, BodyLayer>>,
 
  private:
   friend detail::Passes<Tied>;
-  ATTUNE_INLINE static Status run(const auto& context, const auto& parameters, ConstView<Input> ids,
-                                  View<Output> y, auto& scratch, auto&... tape) {
+  ATTUNE_INLINE static Status run(const auto& context, const auto& parameters, const auto& ids, const auto& y,
+                                  auto& scratch, auto&... tape) {
     const View<Tokens> tokens = detail::on_tape(scratch.tokens, tokens_of(tape, scratch)...);
     const View<Hidden> hidden = detail::on_tape(scratch.hidden, hidden_of(tape, scratch)...);
     Sequence& one = scratch.sequence;
@@ -185,8 +185,8 @@ struct Tied : detail::Steps<Tied<EmbeddingLayer, BodyLayer>>,
           });
         });
   }
-  ATTUNE_INLINE static void run_backward(const auto& context, const auto& parameters, ConstView<Input> ids,
-                                         auto& tape, ConstView<Output> dy, NoGradient, auto& gradients,
+  ATTUNE_INLINE static void run_backward(const auto& context, const auto& parameters, const auto& ids,
+                                         auto& tape, const auto& dy, NoGradient, auto& gradients,
                                          auto& scratch) {
     const View<Hidden> d_hidden = scratch.hidden;
     const ConstView<Hidden> hidden = hidden_of(tape, scratch);

@@ -65,20 +65,15 @@ struct StackInference {
 
   // Otherwise the first branch writes to y. The others write to their own buffer, unless all of them may
   // overwrite their input.
-  template <class Indices>
-  struct ScratchIn;
-  template <int... index>
-  struct ScratchIn<std::integer_sequence<int, index...>> {
+  static constexpr bool kBuffers =
+      !kOutputMayBeInput && last_true({!Branches::kAbilities.output_may_be_input...}) > 0;
+  struct Scratch {
     Tokens tokens;
-    [[no_unique_address]] MemberIf<!StackInference::kOutputMayBeInput &&
-                                       !((index == 0 || Branches::kAbilities.output_may_be_input) && ...),
-                                   Tokens, 21>
-        branch;
+    [[no_unique_address]] MemberIf<kBuffers, Tokens, 21> branch;
     OneOf<typename Branches::InferenceScratch...> branches;
 
     View<Tokens> output() { return existing(branch, tokens); }
   };
-  using Scratch = ScratchIn<std::make_integer_sequence<int, kLast + 1>>;
 
   template <int index = 0>
   ATTUNE_INLINE static void run(const auto& parameters, ConstView<Tokens> x, View<Tokens> y, Scratch& scratch,
@@ -192,14 +187,11 @@ struct ResidualStack {
   struct Stream {
     using Memory = detail::Members<typename Branches::template StreamMemory<cache>...>;
     static constexpr std::uint64_t kMaxTokens = (std::min)({Branches::template kMaxTokens<cache>...});
-    template <class Indices>
-    struct Of;
     template <int... index>
-    struct Of<std::integer_sequence<int, index...>> {
-      using type = StackInference<options.norm, OfLength<NormLayer, tokens>,
-                                  typename Branches::template Streamed<index, cache, tokens, kMaxTokens>...>;
-    };
-    using Stack = typename Of<std::make_integer_sequence<int, kBranches>>::type;
+    static StackInference<options.norm, OfLength<NormLayer, tokens>,
+                          typename Branches::template Streamed<index, cache, tokens, kMaxTokens>...>
+        stack(std::integer_sequence<int, index...>);
+    using Stack = decltype(stack(std::make_integer_sequence<int, kBranches>{}));
     static constexpr bool kOutputMayBeInput = Stack::kOutputMayBeInput;
     using Scratch = typename Stack::Scratch;
     // The branch that attends to a memory.
