@@ -121,3 +121,17 @@ TEST(Layer, inherits_abilities_if_it_says_that_it_is_the_same) {
   EXPECT_TRUE(attune::detail::UpdatesInPlace<Norm<float>>);
   EXPECT_FALSE(attune::detail::UpdatesInPlace<Attention<float>>);
 }
+
+TEST(Layer, takes_a_part_of_rows_of_ids_and_of_no_gradient) {
+  using attune::detail::part_of;
+  using Part = attune::Tensor<float, 2, 3>;
+  attune::Tensor<float, 5, 3> all{};
+  const View<Part> part = part_of<Part>(View<attune::Tensor<float, 5, 3>>(all), 1);
+  part(0, 2) = 7;
+  EXPECT_EQ(all(1, 2), 7);
+  const std::array<int, 5> ids{4, 3, 2, 1, 0};
+  const auto two = part_of<std::array<int, 2>>(ConstView<std::array<int, 5>>(ids), 3);
+  EXPECT_EQ(two[0], 1);
+  EXPECT_EQ(two[1], 0);
+  static_assert(!attune::kWanted<decltype(part_of<Part>(attune::NoGradient{}, 1))>);
+}
