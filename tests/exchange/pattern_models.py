@@ -447,6 +447,16 @@ class OfEach(nn.Module):
         return self.head(torch.stack(found if self.token is None else [self.token.expand_as(found[0]), *found], self.dim))
 
 
+def projections():
+    return {name: nn.Linear(WIDTH, WIDTH) for name in "qkv"}
+
+
+def attend(own, x, split):
+    """Attention whose heads are not put side by side."""
+    q, k, v = split(own.q(x)), split(own.k(x)), split(own.v(x))
+    return (q @ k.transpose(-1, -2) / 2).softmax(-1) @ v
+
+
 class ShiftedPatches(nn.Module):
     """Patches of an image, and of the image one pixel beside itself, with a norm and a Linear."""
 
@@ -1112,6 +1122,10 @@ def refused():
         "a mask that hides everything": (*scores(lambda own, x, s: s.masked_fill(torch.ones(TOKENS, TOKENS, dtype=torch.bool), -1e9)), ["a mask that hides everything"]),
         "scores times 0": (*scores(lambda own, x, s: s * torch.zeros(TOKENS)), ["scores times 0"]),
         "queries times 0": (Block(Attending(queries=lambda own, q: q * 0)), rows(), ["attention"]),
+        "heads with numbers of several tokens": (Step(lambda own, x: attend(own, x, lambda y: y.reshape(len(y), HEADS, TOKENS, -1)).transpose(1, 2).flatten(2), **projections()), rows(), ["heads with numbers of several tokens; split features by view"]),
+        "heads that are not put side by side": (Step(lambda own, x: attend(own, x, lambda y: y.unflatten(-1, (HEADS, -1)).transpose(1, 2)).reshape(x.shape), **projections()), rows(),
+                                                ["rows with numbers of several tokens' heads; put heads side by side"]),
+        "rows of padding that are 0": (Words(lambda own, ids: own.mix(own.table(ids)).masked_fill((ids == 0)[..., None], 0), mix=Attention()), words(), ["a choice by the input's numbers; rows of padding"]),
         "a factor of each head": (*scores(lambda own, x, s: s * torch.arange(1.0, HEADS + 1)[:, None, None]), ["whose heads have factors of their own"]),
         "heads that share keys, in turn": (Step(lambda own, x: x + own.o(of_two(own, x, lambda y: y.repeat(1, 2, 1, 1))), q=nn.Linear(WIDTH, 16), k=nn.Linear(WIDTH, 8), v=nn.Linear(WIDTH, 8),
                                                 o=nn.Linear(16, WIDTH)), rows(), ["is in several places of a layer"]),

@@ -307,6 +307,9 @@ class AttentionMatch(PaddingMasks, Temperatures):
                 raise Unsupported("queries or keys with a constant of each position")
             # Position 0 is not turned.
             first, one, norm = place[:, 0], float(factor[0, 0, 0]), None
+            inside, x = bool(((place >= 0) & (place < tokens * total)).all()), draw(2, tokens, total)
+            if rows == tokens and inside and bool((place // total != torch.arange(rows)[:, None]).any()) and close(function(x), x.flatten(1)[:, place.long()] * one + start):
+                raise Unsupported("heads with numbers of several tokens; split features by view(batch, tokens, heads, -1).transpose(1, 2)")
             if not bool(torch.isfinite(first).all()) or not bool(((first >= 0) & (first < total)).all()) or not close(
                     factor[:, 0], torch.full_like(factor[:, 0], one), 1e-9):
                 raise Unsupported(CHANGED)

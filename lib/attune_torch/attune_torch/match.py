@@ -117,7 +117,8 @@ class Matcher(AttentionMatch, Rearranged, SampleNorms, Formulas):
         if value.kind in ("pointwise", "reduce", "softmax"):
             cuts = [item for item in self.cuts(value)[0] if item.layout.shape == value.layout.shape]
             named = next((at for at, item in enumerate(cuts) if item.kind == "softmax" or item.data.get("name") in NAMED), len(cuts))
-            return (cuts[:1] if value.data.get("name", value.kind) in NAMED else cuts[:named + 1][-1:]) or value.derived()
+            return (cuts[:1] if value.data.get("name", value.kind) in NAMED else cuts[:named + 1][-1:]) or [
+                item for item in value.derived() if value.data.get("name") != "where" or item is not value.sources[0]]
         if value.kind not in ("contract", "unknown", "linear"):
             return value.derived()
         kinds = {"linear": ("gather",)}.get(value.kind, ("contract", "softmax", "pointwise", "gather", "reduce"))
@@ -318,6 +319,8 @@ class Matcher(AttentionMatch, Rearranged, SampleNorms, Formulas):
         found = self.outer_product(value)
         if found is not None:
             return found
+        if name == "where":
+            raise Unsupported("a choice by the input's numbers; rows of padding need none, as attention hides them")
         if name in ("mul", "div") and len(derived) == 1:
             raise Unsupported(f"a product with a constant; {OWN_FACTORS.format(value.features)}")
         raise Unsupported("attune has no layer for this")

@@ -90,7 +90,9 @@ class Rearranged:
         found = self.regridded(value, first)
         if found is not None:
             return found
-        raise Unsupported(f"[{first.tokens}, {first.features}] rearranged to [{value.tokens}, {value.features}]")
+        heads = first.kind == "contract" and value.layout.shape == first.layout.shape
+        raise Unsupported("rows with numbers of several tokens' heads; put heads side by side by y.transpose(1, 2).reshape(batch, tokens, -1)" if heads else
+                          f"[{first.tokens}, {first.features}] rearranged to [{value.tokens}, {value.features}]")
 
     def some_features(self, value, before, columns):
         """Some of the features of a Linear, also behind an activation."""
