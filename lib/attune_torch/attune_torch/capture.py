@@ -25,10 +25,11 @@ from .errors import Unsupported
 
 HERE, TORCH = str(Path(__file__).parent), str(Path(torch.__file__).parent)
 # Operations that move numbers, and their arguments that are numbers. Other tensors among the arguments are indices, and have to be constants.
-MOVES = dict.fromkeys("""clone cat stack index index_select gather repeat roll flip im2col tril triu embedding masked_select _to_copy zero_ unfold take
- reflection_pad1d replication_pad1d channel_shuffle pixel_shuffle _pin_memory lift_fresh_copy split_with_sizes_copy""".split(), (0,)) | dict.fromkeys(
-    "copy_ fill_ slice_scatter select_scatter".split(), (0, 1)) | dict.fromkeys("scatter scatter_ index_copy index_copy_".split(), (0, 3)) | dict.fromkeys(
-        "constant_pad_nd index_put_ _index_put_impl_ masked_fill_ masked_fill".split(), (0, 2)) | {"where": (1, 2)}
+MOVES = {name: numbers for names, numbers in (
+    ("clone cat stack index index_select gather repeat roll flip im2col tril triu embedding masked_select _to_copy zero_ unfold take", (0,)),
+    ("reflection_pad1d replication_pad1d channel_shuffle pixel_shuffle _pin_memory lift_fresh_copy split_with_sizes_copy", (0,)),
+    ("copy_ fill_ slice_scatter select_scatter", (0, 1)), ("constant_pad_nd index_put_ _index_put_impl_ masked_fill_ masked_fill", (0, 2)),
+    ("scatter scatter_ index_copy index_copy_", (0, 3)), ("where", (1, 2))) for name in names.split()}
 # Those that are something else on addresses, which are integers.
 MOVED = {
     **dict.fromkeys(("_to_copy", "clone", "lift_fresh_copy"), lambda x, *_, **__: x), **dict.fromkeys(("fill_", "copy_"), lambda x, y, *_: y.expand(x.shape)),

@@ -300,17 +300,17 @@ class Exported:
         if self.tied:
             embedding = self.layers[0]
             model = f"attune::Tied<\n    {embedding.type},\n    {sequential(types[0], '        ')}>"
-            model = around("MaskFromIds", model, **padding[1]) if padding else model
             names = embedding.names + names
-            head = self.layers[-1]
-            if head.bias:
-                model = sequential([model, layer_type("FeatureBias", rows=head.value.tokens, d_model=head.d_out)])
-                names.append(head.tensors[1])
         elif len(types) > 1:
             model = "attune::EncoderDecoder<" + ",".join(f"\n    {sequential(part, '        ')}" for part in types) + ">"
-            model = around("MaskFromIds", model, **padding[1]) if padding else model
         else:
             model = sequential(types[0])
+        if whole and padding:
+            model = around("MaskFromIds", model, **padding[1])
+        head = self.layers[-1]
+        if self.tied and head.bias:
+            model = sequential([model, layer_type("FeatureBias", rows=head.value.tokens, d_model=head.d_out)])
+            names.append(head.tensors[1])
         lines = [f"// {class_name}{HEADER_LINE} Its weights are model.safetensors, under the same names.",
                  *self.input_comment(),
                  "#pragma once", "", "#include <attune/attune.hpp>", "", f"namespace {name} {{", "",

@@ -347,12 +347,12 @@ class Formulas:
                 return found
             takes_bias = before.kind in ("linear", "convolution") or before.kind == "norm" and before.data["type"] == "LayerNorm"
             if takes_bias and before.data["bias"] is None and self.uses[x] == 1:
-                return self.new(before.kind, before.sources, value, **dict(before.data, bias=flat))
+                return self.with_data(before, value, bias=flat)
             return self.new("feature_bias", [before], value, bias=flat)
         if name == "mul" and vector:
             flat = self.graph.unshifted(flat)
             if before.kind == "norm" and before.data["weight"] is None and before.data["bias"] is None and self.uses[x] == 1:
-                return self.new("norm", before.sources, value, **dict(before.data, weight=flat))
+                return self.with_data(before, value, weight=flat)
             return self.new("scale", [before], value, weight=flat)
         if name == "mul" and constant.values.numel() == 1:
             return self.new("scale", [before], value, weight=constant.each(torch.flatten))
@@ -368,7 +368,7 @@ class Formulas:
         if plain and self.uses[x] == 1 and self.may_scale(before):
             return self.scaled(value, before, self.factor(value, float(slope[0])))
         if before.kind in ("linear", "convolution") and before.data["bias"] is None and self.uses[x] == 1 and bool((slope == 1).all()):
-            return self.new(before.kind, before.sources, value, **dict(before.data, bias=Constant.unnamed(shift)))
+            return self.with_data(before, value, bias=Constant.unnamed(shift))
         if before.kind in ("affine", "scale") and not before.data["weight"].addresses.any() and self.uses[x] == 1:
             slope, shift, before = slope * before.data["weight"].values, slope * (before.data["bias"].values if "bias" in before.data else 0) + shift, before.sources[0]
             if close(slope, torch.ones_like(slope), 1e-6) and not shift.any():
@@ -397,10 +397,10 @@ class Formulas:
         return layer.kind in ("linear", "convolution", "embedding", "scale", "batch_norm") or layer.kind == "norm" and layer.data["weight"] is not None
 
     def scaled(self, value, before, factor):
-        data = {name: item.times(factor) if isinstance(item, Constant) else item for name, item in before.data.items()}
-        if "convolution" in data:
-            data["convolution"] = replace(data["convolution"], weight=data["convolution"].weight.times(factor))
-        return self.new(before.kind, before.sources, value, **data)
+        data = {name: item.times(factor) for name, item in before.data.items() if isinstance(item, Constant)}
+        if "convolution" in before.data:
+            data["convolution"] = replace(before.data["convolution"], weight=before.data["convolution"].weight.times(factor))
+        return self.with_data(before, value, **data)
 
     def batch_norm(self, value, x):
         """In the convolution or Linear before it, or a layer by itself."""
@@ -412,8 +412,8 @@ class Formulas:
             raise Unsupported(f"BatchNorm {path} is in training mode, where its numbers depend on the batch: call module.eval() after training")
         if before.kind in ("linear", "convolution") and not before.changed and self.uses[x] == 1:
             weight, bias = before.data["weight"], before.data["bias"] or Constant.unnamed(torch.zeros(value.features).double())
-            return self.new(before.kind, before.sources, value, **dict(
-                before.data, fold=fold, weight=Constant(weight.addresses, weight.values * scale), bias=Constant(bias.addresses, bias.values * scale + shift)))
+            weight, bias = Constant(weight.addresses, weight.values * scale), Constant(bias.addresses, bias.values * scale + shift)
+            return self.with_data(before, value, fold=fold, weight=weight, bias=bias)
         if not value.data["affine"]:
             raise Unsupported(f"BatchNorm {path} has no convolution or Linear before it, into which it could be folded, and no weights that could be a "
                               "layer (affine=False)")

@@ -138,6 +138,10 @@ class Matcher(AttentionMatch, Rearranged, SampleNorms, Formulas):
         """A layer of the operation of a value, with its layout or another one."""
         return Value(kind, sources, value.layout if layout is None else layout, data, value.operation, value.number)
 
+    def with_data(self, layer, value, **data):
+        """A layer that has other data behind the operation of a value."""
+        return self.new(layer.kind, layer.sources, value, **dict(layer.data, **data))
+
     def on_input(self, value):
         return value
 

@@ -209,7 +209,7 @@ class Rearranged:
             cut, ((ahead, behind),) = first.tokens - value.tokens, convolution.around
             if 0 < cut <= behind and convolution.stride == (1,):
                 shorter = replace(convolution, around=((ahead, behind - cut),))
-                return self.new("convolution", before.sources, value, **dict(before.data, convolution=shorter, index=before.data["index"][:value.tokens]))
+                return self.with_data(before, value, convolution=shorter, index=before.data["index"][:value.tokens])
         if value.tokens == 1 and int(token[0]) in (0, first.tokens - 1):
             return self.new("pooling", [before], value, type="kFirst" if int(token[0]) == 0 else "kLast")
         if value.tokens == 1:  # the first behind those that are dropped
