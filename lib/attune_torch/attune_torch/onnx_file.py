@@ -12,6 +12,7 @@ from .errors import Unsupported
 from .capture import NO_RECURRENT_LAYERS, NodeByNode
 
 OPSETS = range(7, 21)
+FLOAT, INTEGERS = 1, (6, 7)  # TensorProto.DataType
 FOLDED = "onnx::"  # torch.onnx names tensors so that it has computed from others, as transposed weights
 
 
@@ -117,8 +118,6 @@ class Graph:
         self.inputs = [item for item in graph.input if item.name not in self.initializers]
         self.outputs = [item.name for item in graph.output]
         self.output = self.outputs[0]
-        self.floats = (onnx.TensorProto.FLOAT,)
-        self.integers = (onnx.TensorProto.INT64, onnx.TensorProto.INT32)
         steps = []
         for step in self.steps:
             if step.operation == "Identity" and step.inputs[0] in self.initializers:
@@ -368,9 +367,9 @@ class OnnxModule(NodeByNode):
         if unknown:
             raise ValueError(f"the input {item.name} has extents without a number: {', '.join(unknown)}; give them, as "
                              f"--size {unknown[0]}=16")
-        if kind.elem_type not in self.graph.floats + self.graph.integers or len(shape) < 2:
+        if kind.elem_type not in (FLOAT, *INTEGERS) or len(shape) < 2:
             raise Unsupported(f"the input {item.name} of shape {shape} is no batch of floats or of ids")
-        return shape, kind.elem_type in self.graph.integers
+        return shape, kind.elem_type in INTEGERS
 
     def vocabulary(self):
         """Rows of the smallest table that is looked up with the input."""
@@ -412,12 +411,10 @@ class OnnxModule(NodeByNode):
         return values
 
     def results(self, step, inputs):
-        known = step.operation in OPERATIONS and not step.domain
         shapes = ", ".join(str(list(value.shape)) for value in inputs if isinstance(value, torch.Tensor))
-        if not known and step.operation in ("GRU", "LSTM", "RNN"):
-            raise Unsupported(f"{NO_RECURRENT_LAYERS}{step.operation} of {shapes}\n  {self.position[1]}")
-        if not known:
-            raise Unsupported(f"attune has no layer for this: {step.operation} of {shapes or 'constants'}\n  {self.position[1]}")
+        if step.domain or step.operation not in OPERATIONS:
+            why = NO_RECURRENT_LAYERS if step.operation in ("GRU", "LSTM", "RNN") else "attune has no layer for this: "
+            raise Unsupported(f"{why}{step.operation} of {shapes or 'constants'}\n  {self.position[1]}")
         try:
             return computed(step, inputs)
         except Unsupported as problem:
@@ -621,7 +618,7 @@ OPERATIONS = {name: lambda *inputs, own=getattr(torch, own): own(*inputs) for na
     "Div": divide, "Mod": lambda a, b, fmod=0: (torch.fmod if fmod else torch.remainder)(a, b), "Clip": clipped,
     "Gelu": lambda x, approximate="none": F.gelu(x, approximate=approximate),
     "Elu": lambda x, alpha=1.0: F.elu(x, nearest(alpha)), "LeakyRelu": lambda x, alpha=0.01: F.leaky_relu(x, nearest(alpha)),
-    "PRelu": prelu, "HardSwish": lambda x: F.hardswish(x), "HardSigmoid": hard_sigmoid, "Softplus": lambda x: F.softplus(x), "Mish": lambda x: F.mish(x),
+    "PRelu": prelu, "HardSwish": F.hardswish, "HardSigmoid": hard_sigmoid, "Softplus": lambda x: F.softplus(x), "Mish": F.mish,
     "Softmax": softmax, "LogSoftmax": lambda x, axis=None, opset=13: softmax(x, axis, opset, F.log_softmax),
     "LayerNormalization": lambda x, weight, bias=None, axis=-1, epsilon=1e-5: F.layer_norm(x, x.shape[axis % x.dim():], weight, bias, nearest(epsilon)),
     "InstanceNormalization": lambda x, weight, bias, epsilon=1e-5: F.group_norm(x, x.shape[1], weight, bias, nearest(epsilon)),  # a group is a channel
@@ -629,8 +626,7 @@ OPERATIONS = {name: lambda *inputs, own=getattr(torch, own): own(*inputs) for na
     "Conv": convolution, "AveragePool": average_pool, "MaxPool": max_pool, "Pad": padded,
     "GlobalAveragePool": lambda x: {3: F.adaptive_avg_pool1d, 4: F.adaptive_avg_pool2d}[x.dim()](x, 1),
     "GlobalMaxPool": lambda x: x.amax(tuple(range(2, x.dim())), True),
-    "ReduceMean": reduced(lambda x, axes, keep: x.mean(axes, keep)), "ReduceSum": reduced(lambda x, axes, keep: x.sum(axes, keep)),
-    "ReduceMax": reduced(lambda x, axes, keep: x.amax(axes[0] if len(axes) == 1 else axes, keep)),
+    "ReduceMean": reduced(torch.mean), "ReduceSum": reduced(torch.sum), "ReduceMax": reduced(torch.amax),
     "ReduceL2": reduced(lambda x, axes, keep: torch.linalg.vector_norm(x, 2, axes, keep)),
 }
 
