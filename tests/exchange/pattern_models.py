@@ -869,6 +869,14 @@ def exported():
         "positions whose memory is transposed": (Step(lambda own, x: x + own.positions[:TOKENS], positions=nn.Parameter(torch.randn(WIDTH, 9).t())), rows()),
         "one vector times each number": (Table(lambda x, token: x, lambda x: x.mean(1), same=True), torch.randn(BATCH, TOKENS)),
         **of_groups(),
+        "an empty tensor in front of the tokens": (Step(lambda own, x: torch.cat([x.new_zeros(len(x), 0, WIDTH), x], 1)), rows()),
+        "rows of a parameter by their ids": (Words(lambda own, ids: own.places[ids], places=parameter(15, WIDTH)), words()),
+        "a Linear over tokens by bmm": (Step(lambda own, x: torch.bmm(own.mix.expand(len(x), -1, -1), x), mix=parameter(7, TOKENS)), rows()),
+        "a convolution of each row of the input": (nn.Sequential(Function(lambda x: x.reshape(-1, 1, WIDTH)), nn.Conv1d(1, 2, 3), Function(
+            lambda x: x.reshape(-1, TOKENS, 2 * WIDTH - 4)), nn.Linear(2 * WIDTH - 4, 3)), rows()),
+        "attention of the input itself": (nn.Sequential(Function(lambda x: (x @ x.mT / 4).softmax(-1) @ x), nn.Linear(WIDTH, WIDTH)), rows()),
+        "no output projection, and a Linear of other features": (Step(lambda own, x: (own.q(x) @ own.k(x).mT).softmax(-1) @ own.v(x), **{
+            name: nn.Linear(WIDTH, WIDTH) for name in "qkv"}), rows()),
     }
 
 
@@ -1107,6 +1115,8 @@ def refused():
     scores = lambda change, **parts: (with_parts(Block(Attention(change)), **parts), rows())  # noqa: E731
     queries = lambda own, ids, s: s.masked_fill((ids == 0)[:, None, :, None], -1e9)  # noqa: E731
     return {
+        "one step more for other inputs": (nn.Sequential(nn.Linear(WIDTH, 3), Function(lambda x: x.relu() if bool(x[0, 0, 0] > x[1, 0, 0]) else x)), rows(),
+                                           ["forward computes something else for other inputs: relu"]),
         "one Linear for each variable": (OfEach(lambda x, at: x[..., at], 7, shared=True), torch.randn(BATCH, 7, TOKENS), ["is in several places of a layer"]),
         "constants beside the bias of queries": (shifted_queries(True), rows(), ["a constant that is added to queries, keys or values, beside the bias of their Linear"]),
         "keys and values of several values": (Block(Attending(values=torch.relu)), rows(), ["whose keys and values come from several places"]),
