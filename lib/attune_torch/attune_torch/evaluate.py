@@ -114,14 +114,9 @@ def group_norm(value, sources):
     return F.group_norm(sources[0].transpose(1, 2), value.data["groups"], weight, bias, value.data["epsilon"]).transpose(1, 2)
 
 
-def contract(value, sources):
-    a, b = (item.flatten(1)[:, value.data[side]] for item, side in zip(sources, ("left", "right")))
-    return (a @ b).permute(0, 2, 1, 3).flatten(2)
-
-
 def embedding(value, sources):
     return value.data["table"].values[sources[0].squeeze(-1).round().long()]
 
 
-KINDS = {"gather": gather, "linear": linear, "pointwise": pointwise, "reduce": reduce, "softmax": softmax, "norm": norm, "group_norm": group_norm, "contract": contract,
+KINDS = {"gather": gather, "linear": linear, "pointwise": pointwise, "reduce": reduce, "softmax": softmax, "norm": norm, "group_norm": group_norm,
          "embedding": embedding}

@@ -296,8 +296,7 @@ def with_groups(graph):
 
 
 def groups(value, sources):
-    """What the layers of groups, or what they are made of, compute."""
-    graph, x = value.data["graph"], sources[0]
-    count = value.data["count"]
-    result = evaluate(value.data.get("output", graph.output), {graph.inputs[0]: x.reshape(len(x) * count, -1, x.shape[2])})
+    """What the layers of groups compute."""
+    graph, count, x = value.data["graph"], value.data["count"], sources[0]
+    result = evaluate(value.data["output"], {graph.inputs[0]: x.reshape(len(x) * count, -1, x.shape[2])})
     return result.reshape(len(x), -1, result.shape[2])
