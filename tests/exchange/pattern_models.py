@@ -869,6 +869,8 @@ def exported():
         "positions whose memory is transposed": (Step(lambda own, x: x + own.positions[:TOKENS], positions=nn.Parameter(torch.randn(WIDTH, 9).t())), rows()),
         "one vector times each number": (Table(lambda x, token: x, lambda x: x.mean(1), same=True), torch.randn(BATCH, TOKENS)),
         **of_groups(),
+        "a Linear that is the model, with a BatchNorm in it": (Itself(True), torch.randn(BATCH, WIDTH)),
+        "a Linear without a bias that is the model, with a BatchNorm in it": (Itself(False), torch.randn(BATCH, WIDTH)),
         "an empty tensor in front of the tokens": (Step(lambda own, x: torch.cat([x.new_zeros(len(x), 0, WIDTH), x], 1)), rows()),
         "rows of a parameter by their ids": (Words(lambda own, ids: own.places[ids], places=parameter(15, WIDTH)), words()),
         "a Linear over tokens by bmm": (Step(lambda own, x: torch.bmm(own.mix.expand(len(x), -1, -1), x), mix=parameter(7, TOKENS)), rows()),
@@ -960,6 +962,18 @@ class Normed(nn.BatchNorm1d):
 
     def forward(self, x):
         return self.function(self, x)
+
+
+class Itself(nn.Linear):
+    """A Linear that is the model, with a BatchNorm in it."""
+
+    def __init__(self, bias):
+        super().__init__(WIDTH, 3, bias)
+        self.norm = nn.BatchNorm1d(3)
+        self.norm.running_mean.normal_(), self.norm.running_var.uniform_(0.5, 2)
+
+    def forward(self, x):
+        return self.norm(super().forward(x))
 
 
 class Doubled(torch.autograd.Function):

@@ -325,7 +325,7 @@ def changes_of(module, metadata, file):
         if not isinstance(norm, torch.nn.modules.batchnorm._BatchNorm) or norm.running_var is None:
             return None
         fold = Folded(path, layer, *scale_and_shift(norm.running_mean, norm.running_var, norm.weight, norm.bias, norm.eps), norm)
-        fold.biased = layer is not None and fold.names()[1] in state
+        fold.biased = layer is not None and (fold.names()[1] in state or fold.names()[1] in made)
         return fold
 
     for path, layer in entries_of(metadata, FOLDED):
