@@ -125,6 +125,47 @@ class Padded(nn.Module):
         return self.head(self.take(self, ids, x))
 
 
+class AlbertLayer(nn.Module):
+    """A layer of ALBERT."""
+
+    def __init__(self):
+        super().__init__()
+        self.attention, self.norm, self.full_norm = Attention(), nn.LayerNorm(WIDTH), nn.LayerNorm(WIDTH)
+        self.ffn, self.ffn_output = nn.Linear(WIDTH, 20), nn.Linear(20, WIDTH)
+
+    def forward(self, x):
+        x = self.norm(x + self.attention(x))
+        return self.full_norm(self.ffn_output(F.gelu(self.ffn(x), approximate="tanh")) + x)
+
+
+class Albert(nn.Module):
+    """Tables that are narrower than the layers; groups of layers, each applied several times in a row. `hide` as Padded's."""
+
+    def __init__(self, applications=4, groups=1, inner=1, hide=None):
+        super().__init__()
+        self.words, self.positions, self.types = nn.Embedding(15, 6), nn.Embedding(9, 6), nn.Embedding(2, 6)
+        self.norm, self.widen, self.head = nn.LayerNorm(6, eps=1e-12), nn.Linear(6, WIDTH), nn.Linear(WIDTH, 4)
+        self.groups, self.applications, self.hide = nn.ModuleList(nn.ModuleList(AlbertLayer() for _ in range(inner)) for _ in range(groups)), applications, hide
+
+    def forward(self, ids):
+        x = self.words(ids) + self.types(torch.zeros_like(ids)) + self.positions(torch.arange(ids.shape[1]))
+        x = self.widen(self.norm(x))
+        for index in range(self.applications):
+            for layer in self.groups[index * len(self.groups) // self.applications]:
+                layer.attention.change = self.hide and (lambda own, x, scores: self.hide(self, ids, scores))
+                x = layer(x)
+        return self.head(x[:, 0])
+
+
+def times(count, *names):
+    """Applies parts in a row, several times."""
+    def step(own, x):
+        for name in names * count:
+            x = getattr(own, name)(x)
+        return x
+    return step
+
+
 def hide_keys(hidden, padding=0, also=None):
     """masked_fill of the keys that are padding, and of others."""
     def hide(own, ids, scores):
@@ -661,6 +702,28 @@ def exported():
         "a GLU of a convolution of one token": (Step(lambda own, x: own.deep(F.glu(own.wide(x.mT), 1)).mT, wide=nn.Conv1d(WIDTH, 2 * WIDTH, 1), deep=nn.Conv1d(WIDTH, WIDTH, 3, padding=1, groups=WIDTH)), rows()),
         "a network of convolutions of one token": (Block(Attention(), filters=True), rows()),
         "blocks in a flat list": (FlatList(), rows()),
+        "one block twice": (Step(times(2, "layer"), layer=encoder()), rows()),
+        "one block in a loop": (Step(times(4, "layer"), layer=encoder(norm_first=True)), rows()),
+        "two blocks in a loop": (Step(times(3, "a", "b"), a=encoder(), b=encoder()), rows()),
+        "blocks of two kinds in a loop": (Step(times(2, "a", "b"), a=encoder(), b=encoder(norm_first=True)), rows()),
+        "one block twice in a loop, then another one": (Step(times(3, "a", "a", "b"), a=encoder(), b=encoder()), rows()),
+        "a list of blocks in a loop": (Step(times(3, "layers"), layers=nn.TransformerEncoder(encoder(), 2)), rows()),
+        "a network in a loop": (Step(lambda own, x: times(3, "block")(own, x).mean(1), block=Added(lambda own, x: own.b(torch.tanh(own.a(own.norm(x)))), norm=nn.LayerNorm(WIDTH),
+                                                                                                        a=nn.Linear(WIDTH, 20), b=nn.Linear(20, WIDTH))), rows()),
+        "one Linear 26 times": (Step(times(26, "mix"), mix=nn.Sequential(nn.Linear(WIDTH, WIDTH), nn.LayerNorm(WIDTH), nn.Tanh())), rows()),
+        "one convolution and its BatchNorm in a loop": (Step(lambda own, x: times(3, "layer")(own, x.mT).mT, layer=nn.Sequential(
+            nn.Conv1d(WIDTH, WIDTH, 3, padding=1), nn.BatchNorm1d(WIDTH), nn.ReLU())), rows()),
+        "a norm whose weights are around 0, in a loop": (Step(times(3, "layer"), layer=Step(
+            lambda own, x: x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6) * (1 + own.gamma), gamma=parameter(WIDTH), outward=nn.Linear(WIDTH, WIDTH))), rows()),
+        "half of a parameter in a loop": (Step(times(3, "layer"), layer=Added(lambda own, x: own.back(F.relu(F.linear(x, own.matrix[:20]))), matrix=parameter(30, WIDTH), back=nn.Linear(20, WIDTH))),
+                                          rows()),
+        "positions that are added in a loop": (Step(times(3, "layer"), layer=Step(lambda own, x: own.mix(x + own.table), table=parameter(TOKENS, WIDTH), mix=encoder(),
+                                                                                       outward=nn.Linear(WIDTH, WIDTH))), rows()),
+        "one block in a loop for each variable": (Variables(times(3, "block"), block=encoder()), series()),
+        "a forecast of one block in a loop": (Forecast(body=nn.Sequential(*[encoder()] * 3)), rows()),
+        "ALBERT": (Albert(), words()),
+        "ALBERT, of two groups of two layers": (Albert(8, 2, 2), words()),
+        "ALBERT, with a padding mask": (Albert(hide=hide_keys(-1e9)), words(1)),
         "one head of keys and values": (Step(lambda own, x: x + own.o(one_key(own, x, "b h i d, b j d -> b h i j")), q=nn.Linear(WIDTH, WIDTH), k=nn.Linear(WIDTH, WIDTH // HEADS),
                                              v=nn.Linear(WIDTH, WIDTH // HEADS), o=nn.Linear(WIDTH, WIDTH)), rows()),
         "one head of keys and values, heads last": (Step(lambda own, x: x + own.o(one_key(own, x, "b i h d, b j d -> b i h j", 1)), q=nn.Linear(WIDTH, WIDTH), k=nn.Linear(WIDTH, WIDTH // HEADS),
@@ -1234,7 +1297,13 @@ def refused():
         "numbers in half precision": (Step(lambda own, x: x.half().float()), rows(), ["a conversion to float16, which rounds"]),
         "dropout in evaluation": (Step(lambda own, x: F.dropout(x, 0.1)), rows(), ["differs from run to run", "training=self.training"]),
         "half precision": (Block(Attention()).half(), rows().half(), ["module.float()"]),
-        "one block twice": (Step(lambda own, x: own.layer(own.layer(x)), layer=encoder()), rows(), ["is a tensor of two layers"]),
+        "one block before and behind another one": (Step(lambda own, x: own.a(own.b(own.a(x))), a=encoder(), b=encoder()), rows(), ["a.self_attn.in_proj_weight is a tensor of two layers"]),
+        "one block in a loop, and then in another one": (Step(lambda own, x: times(2, "a")(own, own.b(times(2, "a")(own, x))), a=encoder(), b=encoder()), rows(),
+                                                         ["a.norm2.weight is a tensor of two layers", "repeats layers in a row"]),
+        "one block in a loop, with a position of each step": (Step(lambda own, x: own.a(own.a(x + own.steps[0]) + own.steps[1]), a=encoder(), steps=parameter(2, WIDTH)), rows(),
+                                                              ["a.norm1.weight is a tensor of two layers"]),
+        "one block in a loop, whose first answer is added later": (Step(lambda own, x: (lambda y: y + own.a(own.a(y)))(own.a(x)), a=encoder()), rows(), ["a.norm1.weight is a tensor of two layers"]),
+        "one layer 29 times": (Step(times(29, "mix"), mix=nn.Sequential(nn.Linear(WIDTH, WIDTH), nn.Tanh())), rows(), ["29 applications of one layer in a row"]),
         "one norm twice": (Step(lambda own, x: own.norm(own.mix(own.norm(x))), norm=nn.LayerNorm(WIDTH), mix=nn.Linear(WIDTH, WIDTH)), rows(), ["norm.weight is a tensor of two layers"]),
         "weight_norm": (nn.Sequential(nn.utils.weight_norm(nn.Linear(WIDTH, 3))), rows(), ["remove_weight_norm(model.0)"]),
         "pruning": (nn.Sequential(pruned(nn.Linear(WIDTH, 3))), rows(), ["prune.remove(model.0, 'weight')"]),
@@ -1305,6 +1374,14 @@ def refused_of_pytorch2():
     }
 
 
+def masked_once(own, x):
+    """One layer of attention twice, causal the first time."""
+    own.mix.change = causal(-1e9)
+    x = own.mix(x)
+    own.mix.change = None
+    return own.mix(x)
+
+
 def deceptive():
     """name -> (module, sample): each is refused, or exported right."""
     torch.manual_seed(13)
@@ -1337,6 +1414,10 @@ def deceptive():
 
     masked = lambda change: Block(Attention(change))  # noqa: E731
     return {
+        "one norm twice, with two epsilons": (Step(lambda own, x: F.layer_norm(F.layer_norm(x, (WIDTH,), own.g, own.b, 1e-5), (WIDTH,), own.g, own.b, 0.3), g=parameter(WIDTH), b=parameter(WIDTH)), rows()),
+        "one Linear twice, with a factor once": (Step(lambda own, x: own.mix(torch.relu(2 * own.mix(torch.relu(x)))), mix=nn.Linear(WIDTH, WIDTH)), rows()),
+        "one attention twice, with a mask once": (Step(masked_once, mix=Attention()), rows()),
+        "one layer twice, with two activations": (Step(lambda own, x: torch.tanh(own.mix(torch.relu(own.mix(x)))), mix=nn.Linear(WIDTH, WIDTH)), rows()),
         "attention to reduced tokens of another sample": (Block(Reduced(lambda own, x: strided(own, x).roll(1, 0), **strided_parts())), rows()),
         "attention to reduced tokens that are changed in place": (Block(Reduced(lambda own, x: (lambda y: (y.mul_(2), y)[1])(strided(own, x)), **strided_parts())), rows()),
         "attention to reduced tokens in another order": (Block(Reduced(lambda own, x: strided(own, x).flip(1), **strided_parts())), rows()),

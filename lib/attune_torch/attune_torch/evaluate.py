@@ -31,6 +31,17 @@ def computed_from(value, other):
     return False
 
 
+def meet(*values):
+    """The nearest value that everything of several goes through; or None."""
+    frontier = set(values)
+    while len(frontier) > 1:
+        last = max(frontier, key=lambda item: item.number)
+        if not last.derived():
+            return None
+        frontier = (frontier - {last}) | set(last.derived())
+    return frontier.pop()
+
+
 def evaluate(value, known, kept=None):
     """[batch, tokens, features] of a value. `known` has those of others, by value, and gets all that are computed; or those that are `kept`."""
     stack = [value]

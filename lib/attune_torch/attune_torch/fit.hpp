@@ -38,6 +38,10 @@ template <int count, class Layer, bool all>
 struct Recomputed<attune::Repeat<count, Layer>, all> {
   using type = attune::Repeat<count, typename Recomputed<Layer, all>::type>;
 };
+template <int count, class Layer, bool all>
+struct Recomputed<attune::SharedRepeat<count, Layer>, all> {
+  using type = attune::SharedRepeat<count, typename Recomputed<Layer, all>::type>;
+};
 template <attune::EncoderLayerShape shape, class Scalar, bool all>
 struct Recomputed<attune::EncoderLayer<shape, Scalar>, all> {
   static constexpr attune::EncoderLayerShape kShape = [] {

@@ -221,7 +221,7 @@ class Exported:
         used = [self.first_name(name) for layer in (self.layers[:-1] if self.tied else self.layers) for name in layer.tensors]
         twice = next((name for name in used if used.count(name) > 1), None)
         if twice:
-            raise Unsupported(f"{twice} is a tensor of two layers; attune ties a head to the embedding before it, and nothing else")
+            raise Unsupported(f"{twice} is a tensor of two layers; attune ties a head to the embedding before it, and repeats layers in a row")
         self.aliases = [(other, name) for name in self.state if name in self.captured.aliases for other in self.captured.aliases[name]
                         if other != name and other in module.state_dict()]
         self.check_read(module)
@@ -252,7 +252,7 @@ class Exported:
             return layers
         options = dict(self.structure.padding[1], target_padding=None)
         means = [layer for layer in layers if layer.kind == "pooling" and layer.value.reads]
-        last = max(index for index, layer in enumerate(layers) if layer in means or layer.kind == "block" or "MultiHeadAttention" in layer.type)
+        last = max(index for index, layer in enumerate(layers) if layer in means or any(part.kind == "block" for part in layer.every()) or "MultiHeadAttention" in layer.type)
         inner = layers[:last + 1]
         other = next((layer for layer in inner if layer not in means and re.search("Conv|Pool|GroupNorm|ReversibleNorm", layer.type)), None)
         if other is not None:
@@ -333,7 +333,8 @@ class Exported:
         if self.structure.padding:
             return filled("padding.md")
         tokens = self.device_input().shape[1]
-        parts = [getattr(layer, "block", layer) for layer in self.layers if layer.kind in ("block", "attention")]
+        parts = [getattr(part, "block", part) for layer in self.layers for part in (layer.every() if layer.kind == "shared" else [layer])
+                 if part.kind in ("block", "attention")]
         plain = parts and len(self.inputs) == 1 and all(part.attention.members["seq_len"] == tokens for part in parts)
         plain = plain and not any(re.search("EachGroup|ReducedAttention|TransposeGrid|RepeatLastToken", layer.type) for layer in self.layers)
         return filled("length.md", name=name, tokens=tokens) if plain and tokens > 1 else ""

@@ -176,7 +176,7 @@ class LayerTypes:
             if float((table.values - known).abs().max()) <= 1e-5:
                 return self.plain(value, layer_type("SinusoidalPositions", seq_len=rows, d_model=d_model))
             if "shared" in value.data:
-                raise refused(value, f"{value.data['shared']} is a tensor of two layers; attune ties a head to the embedding before it, and nothing else")
+                raise refused(value, f"{value.data['shared']} is a tensor of two layers; attune ties a head to the embedding before it, and repeats layers in a row")
         return self.vectors(value, "positions", table, 2, "LearnedPositions", seq_len=rows)
 
     def group_norm(self, value):

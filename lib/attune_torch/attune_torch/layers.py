@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 
 import torch
 
+from .errors import Unsupported
+
 # Members of attune's shapes, in their order, with their defaults: a value, or another member.
 SHAPES = {
     "LinearShape": "rows d_in d_out bias=true",
@@ -79,6 +81,16 @@ def each_group(count, types):
     return f"attune::EachGroup<{count}, {inner}>"
 
 
+def shared_repeat(count, model):
+    """The C++ type of applications of a layer, of 24 at most, within each other if there are more."""
+    while count > 1:
+        own = max(times for times in range(1, 25) if count % times == 0)
+        if own == 1:
+            raise Unsupported(f"{count} applications of one layer in a row; attune has 24, or a product of such numbers")
+        model, count = f"attune::SharedRepeat<{own}, {model}>", count // own
+    return model
+
+
 def spatial(extents, /, **pairs):
     """Members of a shape over a sequence of one extent, or an image of two, with what it has for each of them."""
     if len(extents) == 1:
@@ -134,7 +146,7 @@ class Layer:
             self.type = f"attune::ReducedAttention<{', '.join([models[0], self.type, *models[1:]])}>"
         else:
             names = {"residual": "attune::Residual<", "sum": "attune::Sum<", "product": "attune::Product<", "groups": f"attune::EachGroup<{data.get('count')}, "}
-            self.type = f"{names[self.kind]}{', '.join(models)}>"
+            self.type = shared_repeat(data["count"], models[0]) if self.kind == "shared" else f"{names[self.kind]}{', '.join(models)}>"
         inside = [names for _, names in terms]
         first = inside.pop(0) if self.kind == "reduced" else []
         self.names = [*first, *self.names, *itertools.chain(*inside)]

@@ -14,6 +14,7 @@ from .layers import llama3_scaling
 from .normal import Constant, REFUSED, Value, Windows
 from .rearranged import Rearranged
 from .sample_norms import KINDS as SAMPLE_NORMS, SampleNorms
+from .shared import applied, inside, share
 
 # Functions that stand for themselves; others may be parts of a formula.
 NAMED = {"softplus", "elu", "leaky_relu", "hardtanh", "hardswish", "hardsigmoid", "mish", "gelu", "silu", "relu", "softmax", "log_sigmoid_forward", "prelu"}
@@ -76,6 +77,8 @@ class Matcher(AttentionMatch, Rearranged, SampleNorms, Formulas):
             self.check_order()
             self.check_ids()
         self.check_behind()
+        if not self.refusals:
+            share(self.output)
         if not self.refusals and not group:
             self.check_tensors()
 
@@ -348,13 +351,13 @@ class Matcher(AttentionMatch, Rearranged, SampleNorms, Formulas):
             self.refusals.append((self.graph.output.number, "an output whose tokens or features are in another order than those it is computed from"))
 
     def layers(self):
-        """Every layer, also within groups, in the order of the values."""
+        """Every layer, also within groups and applications, in the order of the values."""
         found, stack = {}, [self.output]
         while stack:
             item = stack.pop()
             if item not in found:
                 found[item] = None
-                stack += item.derived() + ([item.data["output"]] if item.kind == "groups" else [])
+                stack += item.derived() + ([item.data["output"]] if inside(item) else [])
         return sorted(found, key=lambda item: item.number)
 
     def check_ids(self):
@@ -395,7 +398,7 @@ class Matcher(AttentionMatch, Rearranged, SampleNorms, Formulas):
                     elif shared and other.kind == layer.kind == "positions" and not set(shared) & self.graph.captured.parameters:
                         other.data["shared"] = layer.data["shared"] = shared[0]  # a buffer of sines, for two inputs
                     elif shared:
-                        self.refuse(layer, f"{shared[0]} is a tensor of two layers; attune ties a head to the embedding before it, and nothing else")
+                        self.refuse(layer, f"{shared[0]} is a tensor of two layers; attune ties a head to the embedding before it, and repeats layers in a row")
                 seen.append((layer, constant.addresses, low, high))
 
     def parameters_of(self, block):
@@ -420,7 +423,7 @@ def convolution(value, sources):
 
 
 numbers.KINDS.update(
-    attention=attention, groups=groups, grid=numbers.gather,
+    attention=attention, groups=groups, shared=applied, grid=numbers.gather,
     repeat_last=lambda value, sources: torch.cat([sources[0], sources[0][:, -1:].expand(-1, value.tokens - sources[0].shape[1], -1)], 1), pooling=lambda value, sources: pooled(value, *sources), convolution=convolution, rearranged=numbers.gather,
     window_pooling=numbers.reduce,
     sequence_pooling=lambda value, sources: numbers.linear(value, sources).softmax(1).transpose(1, 2) @ sources[0],

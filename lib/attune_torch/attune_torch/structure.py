@@ -4,13 +4,14 @@ import itertools
 from collections import Counter
 
 from .errors import Unsupported
-from .evaluate import computed_from, region
+from .evaluate import computed_from, meet, region
 from .folding import Folded, LeftOut, Scaled, Shifted, Taken, in_order
 from .layer_types import PLAIN, LayerTypes, activation_of, refused
 from .layers import Block, Network
 from .match import NO_RESIDUAL
 from .naming import Tensors, joined, shared_path
 from .padding_masks import refuse_several
+from .shared import inside
 
 # Of an nn.TransformerEncoderLayer that is written out.
 TORCH_NAMES = {"qkv_weight": "self_attn.in_proj_weight", "qkv_bias": "self_attn.in_proj_bias", "output": "self_attn.out_proj",
@@ -33,29 +34,18 @@ def relative(names):
     return path, {key: name[len(path) + 1 if path else 0:] for key, name in names.items()}
 
 
-def meet(*values):
-    """The nearest value that everything of several goes through; or None."""
-    frontier = set(values)
-    while len(frontier) > 1:
-        last = max(frontier, key=lambda item: item.number)
-        if not last.derived():
-            return None
-        frontier = (frontier - {last}) | set(last.derived())
-    return frontier.pop()
-
-
 def depend(values):
     """Whether one of several values is computed from another."""
     return any(one is not other and computed_from(one, other) for one in values for other in values)
 
 
-def uses_of(output):
-    """How many values take each value, also within groups."""
-    values = region(output)
+def uses_of(output, begin=None):
+    """How many values take each value, also within groups and applications."""
+    values = region(output, {begin})
     found = Counter(source for item in values for source in item.derived())
     for item in values:
-        if item.kind == "groups":
-            found += uses_of(item.data["output"])
+        if inside(item):
+            found += uses_of(*inside(item))
     return found
 
 
@@ -237,9 +227,9 @@ class Structure(LayerTypes):
             layer = self.sample_norm(value)
             layer.inner, _ = self.chain(sources[0], value.data["inner"])
             return [layer], sources[1]
-        if value.kind == "groups":
+        if inside(value):
             layer = self.plain(value)
-            layer.inner, _ = self.chain(value.data["output"], value.data["graph"].inputs[0])
+            layer.inner, _ = self.chain(*inside(value))
             return [layer], sources[0]
         return [self.single(value)], sources[0]
 
@@ -394,7 +384,7 @@ class Structure(LayerTypes):
                 self.around(layer, layer.inside)
             if layer.kind in ("sum", "product", "reduced"):
                 self.around(layer, *layer.terms)
-            if layer.kind == "groups":
+            if layer.kind in ("groups", "shared"):
                 self.around(layer, layer.inner)
             if layer.kind == "reversible":
                 layer.inner = self.blocks(layer.inner)
