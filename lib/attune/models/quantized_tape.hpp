@@ -61,65 +61,67 @@ struct WithQuantizedTape {
   using type = typename std::conditional_t<kPacks, std::type_identity<PackedLayer<Layer, precision>>,
                                            std::type_identity<Layer>>::type;
 };
+/// A part of a model, with its tape quantized.
+template <class Layer, TapePrecision precision, InputFrom input = InputFrom::kCaller>
+using QuantizedPart = typename WithQuantizedTape<Layer, precision, input>::type;
 template <class Layer, TapePrecision packed, TapePrecision precision, InputFrom input>
 struct WithQuantizedTape<PackedLayer<Layer, packed>, precision, input> {
   using type = PackedLayer<Layer, packed>;
 };
 template <class First, class... Layers, TapePrecision precision, InputFrom input>
 struct WithQuantizedTape<Sequential<First, Layers...>, precision, input> {
-  using type = Sequential<typename WithQuantizedTape<First, precision, input>::type,
-                          typename WithQuantizedTape<Layers, precision, InputFrom::kLayer>::type...>;
+  using type = Sequential<QuantizedPart<First, precision, input>,
+                          QuantizedPart<Layers, precision, InputFrom::kLayer>...>;
 };
 template <int count, class Layer, TapePrecision precision, InputFrom input>
 struct WithQuantizedTape<Repeat<count, Layer>, precision, input> {
-  using type = Repeat<count, typename WithQuantizedTape<Layer, precision, InputFrom::kLayer>::type>;
+  using type = Repeat<count, QuantizedPart<Layer, precision, InputFrom::kLayer>>;
 };
 template <int count, class Layer, TapePrecision precision, InputFrom input>
 struct WithQuantizedTape<SharedRepeat<count, Layer>, precision, input> {
-  using type = SharedRepeat<count, typename WithQuantizedTape<Layer, precision, InputFrom::kLayer>::type>;
+  using type = SharedRepeat<count, QuantizedPart<Layer, precision, InputFrom::kLayer>>;
 };
 template <class Layer, TapePrecision precision, InputFrom input>
 struct WithQuantizedTape<Residual<Layer>, precision, input> {
-  using type = Residual<typename WithQuantizedTape<Layer, precision, input>::type>;
+  using type = Residual<QuantizedPart<Layer, precision, input>>;
 };
 template <int groups, class Layer, TapePrecision precision, InputFrom input>
 struct WithQuantizedTape<EachGroup<groups, Layer>, precision, input> {
-  using type = EachGroup<groups, typename WithQuantizedTape<Layer, precision, input>::type>;
+  using type = EachGroup<groups, QuantizedPart<Layer, precision, input>>;
 };
 template <class... Layers, TapePrecision precision, InputFrom input>
 struct WithQuantizedTape<Sum<Layers...>, precision, input> {
-  using type = Sum<typename WithQuantizedTape<Layers, precision, input>::type...>;
+  using type = Sum<QuantizedPart<Layers, precision, input>...>;
 };
 template <class Layer, class Gate, TapePrecision precision, InputFrom input>
 struct WithQuantizedTape<Product<Layer, Gate>, precision, input> {
-  using type = Product<typename WithQuantizedTape<Layer, precision, input>::type,
-                       typename WithQuantizedTape<Gate, precision, input>::type>;
+  using type = Product<QuantizedPart<Layer, precision, input>, QuantizedPart<Gate, precision, input>>;
 };
 template <class Reduction, class Attention, class Queries, TapePrecision precision, InputFrom input>
 struct WithQuantizedTape<ReducedAttention<Reduction, Attention, Queries>, precision, input> {
-  using type = ReducedAttention<typename WithQuantizedTape<Reduction, precision>::type, Attention,
-                                typename WithQuantizedTape<Queries, precision>::type>;
+  using type =
+      ReducedAttention<QuantizedPart<Reduction, precision>, Attention, QuantizedPart<Queries, precision>>;
 };
 template <class Model, ReversibleNormOptions options, TapePrecision precision, InputFrom input>
 struct WithQuantizedTape<ReversibleNorm<Model, options>, precision, input> {
-  using type = ReversibleNorm<typename WithQuantizedTape<Model, precision>::type, options>;
+  using type = ReversibleNorm<QuantizedPart<Model, precision>, options>;
 };
 template <class Model, MaskFromIdsOptions options, TapePrecision precision, InputFrom input>
 struct WithQuantizedTape<MaskFromIds<Model, options>, precision, input> {
-  using type = MaskFromIds<typename WithQuantizedTape<Model, precision, input>::type, options>;
+  using type = MaskFromIds<QuantizedPart<Model, precision, input>, options>;
 };
 template <class Layer, const auto& kConstants, class What, TapePrecision precision, InputFrom input>
 struct WithQuantizedTape<PartlyTrained<Layer, kConstants, What>, precision, input> {
-  using type = PartlyTrained<typename WithQuantizedTape<Layer, precision, input>::type, kConstants, What>;
+  using type = PartlyTrained<QuantizedPart<Layer, precision, input>, kConstants, What>;
 };
 template <class Embedding, class Body, TapePrecision precision, InputFrom input>
 struct WithQuantizedTape<Tied<Embedding, Body>, precision, input> {
-  using type = Tied<Embedding, typename WithQuantizedTape<Body, precision, InputFrom::kLayer>::type>;
+  using type = Tied<Embedding, QuantizedPart<Body, precision, InputFrom::kLayer>>;
 };
 template <class Encoder, class Decoder, TapePrecision precision, InputFrom input>
 struct WithQuantizedTape<EncoderDecoder<Encoder, Decoder>, precision, input> {
-  using type = EncoderDecoder<typename WithQuantizedTape<Encoder, precision, input>::type,
-                              typename WithQuantizedTape<Decoder, precision, input>::type>;
+  using type =
+      EncoderDecoder<QuantizedPart<Encoder, precision, input>, QuantizedPart<Decoder, precision, input>>;
 };
 
 /// Whether packing may save memory.
@@ -139,6 +141,6 @@ constexpr bool check_packing() {
 /// of your own without TapeIn keep their tape as it is.
 template <detail::CheckedLayer Layer, TapePrecision precision = TapePrecision::kInt8>
   requires(detail::check_packing<Layer, precision>())
-using QuantizedTape = typename detail::WithQuantizedTape<Layer, precision>::type;
+using QuantizedTape = detail::QuantizedPart<Layer, precision>;
 
 }  // namespace ATTUNE_NAMESPACE

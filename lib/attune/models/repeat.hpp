@@ -82,21 +82,15 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
  public:
   /// The layers' tapes, and the matrices between them that backward reads.
   template <class Gradients>
-  struct TapeOf {
-    using Each = EachTape<Gradients>;
-    [[no_unique_address]] detail::Copies<Each, kCount> layers;
+  struct TapeOf : detail::TapeOfParts<detail::TapesOfCopies<EachTape<Gradients>, kCount>> {
     [[no_unique_address]] detail::MemberIf<kPlan<Gradients>.places.keeps(Values::output()), Outputs, 12>
         between;
 
     /// The address of a value of the program, or null if it has another memory. For checked mode.
     [[nodiscard]] const void* place(int value) const {
-      if (value == Values::tape() && !std::is_empty_v<Each>) return &layers;
+      if (value == Values::tape() && !std::is_empty_v<EachTape<Gradients>>) return &this->layers;
       if (value == Values::output() && !std::is_empty_v<decltype(between)>) return &between;
       return nullptr;
-    }
-    template <class Visitor>
-    constexpr void for_each_dropout(const Visitor& visitor) requires detail::DropsIn<Each> {
-      for (Each& layer : layers.elements) layer.for_each_dropout(visitor);
     }
   };
   using Tape = TapeOf<Parameters>;

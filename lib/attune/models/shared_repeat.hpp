@@ -40,7 +40,8 @@ struct SetOfEach {
 /// `count` applications of a layer in sequence, all with its parameters. Gradients are sums over the
 /// applications, the last one first.
 template <int count, detail::CheckedLayer Layer>
-class SharedRepeat : public detail::Steps<SharedRepeat<count, Layer>> {
+class SharedRepeat : public detail::Steps<SharedRepeat<count, Layer>>,
+                     public detail::Passes<SharedRepeat<count, Layer>> {
   using Applications = Repeat<count, Layer>;
 
  public:
@@ -102,24 +103,18 @@ class SharedRepeat : public detail::Steps<SharedRepeat<count, Layer>> {
     }
   };
 
-  /// Inference. `y` may be `x` if the layer allows it.
-  template <class Set = Parameters, AnyContext Call = Context<>>
-  static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, InferenceScratch& scratch,
-                      const Call& context = {}) {
-    Applications::forward(detail::SetOfEach(parameters), x, y, scratch, context);
+  /// `y` and `dx` may be `x` if the layer allows it, `y` in inference only. `dx` may not overlap `dy`.
+  using detail::Passes<SharedRepeat>::forward, detail::Passes<SharedRepeat>::backward;
+
+ private:
+  friend detail::Passes<SharedRepeat>;
+  ATTUNE_INLINE static void run(const auto& context, const auto& parameters, const auto& x, const auto& y,
+                                auto& scratch, auto&... tape) {
+    Applications::forward(detail::SetOfEach(parameters), x, y, tape..., scratch, context);
   }
-  /// Training. `y` may not overlap `x`.
-  template <class Set = Parameters, class Gradients, AnyContext Call = Context<>>
-  static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, TapeOf<Gradients>& tape,
-                      ScratchOf<Gradients>& scratch, const Call& context = {}) {
-    Applications::forward(detail::SetOfEach(parameters), x, y, tape, scratch, context);
-  }
-  /// dx from dy, overwritten; gradients accumulate, application by application. Uses up the tape. `dx` may
-  /// not overlap `dy`. It may be `x` if the layer allows it.
-  template <class Set = Parameters, class GradientSet, class Dx, class Gradients, AnyContext Call = Context<>>
-  static void backward(const Set& parameters, ConstView<Input> x, TapeOf<GradientSet>& tape,
-                       ConstView<Output> dy, Dx&& dx, Gradients& gradients, ScratchOf<GradientSet>& scratch,
-                       const Call& context = {}) {
+  ATTUNE_INLINE static void run_backward(const auto& context, const auto& parameters, const auto& x,
+                                         auto& tape, const auto& dy, const auto& dx, auto& gradients,
+                                         auto& scratch) {
     detail::SetOfEach of_each(gradients);
     Applications::backward(detail::SetOfEach(parameters), x, tape, dy, dx, of_each, scratch, context);
   }
