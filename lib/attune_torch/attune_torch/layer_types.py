@@ -198,11 +198,11 @@ class LayerTypes:
         return self.plain(value, layer_type("SequencePooling", seq_len=value.sources[0].tokens, d_model=value.features, bias=len(tensors) > 1), [path], tensors)
 
     def window_pooling(self, value):
-        data, rank = value.data, len(value.data["extents"])
-        mean = data["name"] != "amax"
+        data, own, mean = value.data, value.data["windows"], value.data["name"] != "amax"
+        padding = [ahead for ahead, _ in own.around]
         return self.plain(value, layer_type(
-            f"{'Avg' if mean else 'Max'}Pool{rank}d", d_model=value.features, count_padding=data["include"] or not mean or not any(data["padding"]),
-            ceil=data["ceil"], **spatial(data["extents"], kernel=data["kernel"], stride=data["stride"], padding=data["padding"])))
+            f"{'Avg' if mean else 'Max'}Pool{len(own.extents)}d", d_model=value.features, count_padding=data["include"] or not mean or not any(padding),
+            ceil=data["ceil"], **spatial(own.extents, kernel=own.kernel, stride=own.stride, padding=padding)))
 
     def sample_norm(self, value):
         """Mean and deviation of the input that a model inside does not see; the type of the whole is known when the model's is."""

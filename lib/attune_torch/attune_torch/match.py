@@ -32,8 +32,9 @@ def scalings_of(root):
     return list(dict.fromkeys(found))
 
 
-def window_count(extent, size, step, amount, ceil):
+def window_count(extent, size, step, around, ceil):
     """How many windows attune has over a dimension."""
+    amount = around[0]
     rest = (extent + 2 * amount - size) % step
     return (extent + 2 * amount - size) // step + 1 + (ceil and rest > 0 and amount + step - rest < size)
 
@@ -289,21 +290,18 @@ class Matcher(AttentionMatch, Rearranged, SampleNorms, Formulas):
     def window_pool(self, value, before, name):
         if name not in ("mean", "amax") or "pool" not in value.data:
             raise Unsupported("windows of tokens that are reduced without a pooling; nn.AvgPool1d and nn.MaxPool1d are the nearest")
-        extents, kernel, stride, padding = value.data["pool"]
-        if len(self.extents(before)) == 1 and extents[0] == 1:
-            extents, kernel, stride, padding = extents[1:], kernel[1:], stride[1:], padding[1:]
-        out = value.data["out"][-len(extents):]
-        if out != tuple(window_count(*dimension, value.data["ceil"]) for dimension in zip(extents, kernel, stride, padding)):
+        pool, out, index = value.data["pool"], value.data["out"], value.data["index"]
+        if len(self.extents(before)) == 1 and pool.extents[0] == 1:  # a sequence as an image of one row
+            pool, out = Windows(*(getattr(pool, part)[1:] for part in ("extents", "kernel", "stride", "around"))), out[1:]
+        if out != tuple(window_count(*dimension, value.data["ceil"]) for dimension in zip(pool.extents, pool.kernel, pool.stride, pool.around)):
             raise Unsupported("pooling whose last window begins in padding")
-        behind = tuple(max(amount, (count - 1) * step + size - extent - amount) for extent, size, step, amount, count in zip(extents, kernel, stride, padding, out))
-        index = value.data["index"]
         inside = index.sort(-1).values
         repeated = torch.cat([torch.zeros_like(inside[..., :1], dtype=torch.bool), inside.diff(dim=-1) == 0], -1)  # of places outside, for a maximum
         places = torch.where(repeated, -1, inside).flatten(1)
-        if not is_image(value.sources[0], places, Windows(extents, kernel, stride, tuple(zip(padding, behind))), inside.shape[-1]):
+        if not is_image(value.sources[0], places, pool, inside.shape[-1]):
             raise Unsupported("pooling that does not take [batch, channels, …] of a sequence or an image")
         own = {name: value.data[name] for name in ("divisor", "include", "ceil") if name in value.data}
-        return self.new("window_pooling", [before], value, index=index, extents=extents, kernel=kernel, stride=stride, padding=padding, out=out, name=name, **own)
+        return self.new("window_pooling", [before], value, index=index, windows=pool, out=out, name=name, **own)
 
     def sum_or_product(self, value):
         name, derived = value.data["name"], value.derived()

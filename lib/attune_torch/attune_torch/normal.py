@@ -530,7 +530,8 @@ class Reductions(Layouts):
         if bool(outside.any()):  # what is outside is the window's first number inside
             first = squares.gather(1, (~outside).int().argmax(1, keepdim=True))
             squares = torch.where(outside, first, squares)
-        data = {"pool": (tuple(x.shape[-2:]), tuple(kernel), tuple(stride), tuple(padding)), "include": include, "ceil": longer, "out": tuple(out.shape[-2:])}
+        around = tuple((amount, max(amount, more)) for amount, more in zip(padding, behind))
+        data = {"pool": Windows(tuple(x.shape[-2:]), tuple(kernel), tuple(stride), around), "include": include, "ceil": longer, "out": tuple(out.shape[-2:])}
         self.window(operation, name, squares, out, data, outside, counted.sum(1), out.shape[-2:])
 
     def on_max_pool2d_with_indices(self, operation, x, kernel, stride=(), padding=(0,), dilation=(1,), *_):
