@@ -29,8 +29,8 @@ if(ATTUNE_NATIVE AND NOT CMAKE_CROSSCOMPILING)
   endif()
 endif()
 
-# attune_precompile(target): what the library takes of Eigen is compiled once for all of a build; on the host the
-# library as well. With it for Arm, GCC 12 crashes where call graphs are asked for, and links functions that throw.
+# attune_precompile(target): standard headers are compiled once for all of a build; on the host the library as well. With the
+# library for Arm, GCC 12 crashes where call graphs are asked for, and links functions that throw.
 function(attune_precompile target)
   if(ATTUNE_CPU STREQUAL "cortex-m55")  # GCC 12 crashes on a precompiled header with arm_mve.h
     return()
@@ -42,7 +42,7 @@ function(attune_precompile target)
     set_target_properties(attune_precompiled PROPERTIES CXX_EXTENSIONS OFF)
     target_link_libraries(attune_precompiled PRIVATE attune::attune attune_developer)
     if(CMAKE_CROSSCOMPILING)
-      target_precompile_headers(attune_precompiled PRIVATE <attune/kernels/simd/eigen_packets.hpp>)
+      target_precompile_headers(attune_precompiled PRIVATE <algorithm> <array> <cmath> <cstring> <limits> <span> <string_view> <tuple>)
     else()
       target_precompile_headers(attune_precompiled PRIVATE <attune/attune.hpp>)
     endif()

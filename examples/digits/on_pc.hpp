@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdlib>
+#include <memory>
 #include <string>
 
 #include <arguments.hpp>

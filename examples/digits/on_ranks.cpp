@@ -9,6 +9,7 @@
 //   --timeout N  seconds for another rank, which then hangs; without it half an hour
 //   ATTUNE_RUN=FILE   in the environment: rank 0 keeps the run there, and it goes on from there
 #include <cstdlib>
+#include <memory>
 
 #include <arguments.hpp>
 #include <attune/host/distributed_trainer.hpp>

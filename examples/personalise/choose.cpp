@@ -5,6 +5,7 @@
 //
 //   --seed N, --data DIR   as base.cpp
 #include <functional>
+#include <memory>
 #include <string>
 
 #include <arguments.hpp>

@@ -4,6 +4,7 @@
 //   --out PREFIX    PREFIX.safetensors
 //   --steps N       without it 3000
 #include <memory>
+#include <string>
 
 #include <arguments.hpp>
 

@@ -6,6 +6,7 @@
 //   --steps N       without it 2000
 #include <fstream>
 #include <iterator>
+#include <memory>
 
 #include <arguments.hpp>
 

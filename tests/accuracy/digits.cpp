@@ -1,5 +1,6 @@
 // Handwritten digits: trains as examples/digits in floats, and recognizes the test part in every precision.
 #include <cstdio>
+#include <memory>
 
 #include "../../examples/digits/training.hpp"
 #include "precisions.hpp"

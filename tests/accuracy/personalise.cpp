@@ -1,6 +1,7 @@
 // Spoken digits: trains the base of examples/personalise without the last speaker, whose recordings and the
 // others' it recognizes in every precision. Voices are made up, as in the example without --data.
 #include <cstdio>
+#include <memory>
 
 #include "../../examples/personalise/base_training.hpp"
 #include "precisions.hpp"

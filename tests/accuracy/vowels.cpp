@@ -1,5 +1,7 @@
 // Vowels of the file that is named: trains as examples/vowels in floats, and tells the speakers of the test
 // part apart in every precision.
+#include <memory>
+
 #include "../../examples/vowels/utterances.hpp"
 #include "precisions.hpp"
 

@@ -3,6 +3,7 @@
 //   tests/bench/run --growth
 //   ATTUNE_BENCH_QUICK   few sizes, to see that it works
 #include <memory>
+#include <string>
 #include <utility>
 
 #include <attune/attune.hpp>

@@ -3,6 +3,7 @@
 // The operands are row-major and stored [n, n] in all three variants: nn is A·B, nt is A·Bᵀ, tn is Aᵀ·B.
 #include <cmath>
 #include <cstdlib>
+#include <string>
 
 #include <Eigen/Core>
 

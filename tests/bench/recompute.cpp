@@ -2,6 +2,7 @@
 // take, and their RAM.
 //   tests/bench/run --recompute
 #include <memory>
+#include <string>
 
 #include <attune/attune.hpp>
 

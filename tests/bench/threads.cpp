@@ -5,6 +5,7 @@
 //   tests/bench/run --threads [N]
 #include <cstdlib>
 #include <memory>
+#include <string>
 
 #include <attune/attune.hpp>
 #include <attune/host/parallel_trainer.hpp>

@@ -104,15 +104,6 @@ void use(const Layer::Parameters& parameters, const Eigen::MatrixXf& x, Layer::O
   Layer::forward(parameters, x, y, scratch);
 }
 
-// case: eigen_too_old
-// An Eigen older than the library was written for.
-// error: attune needs Eigen 3.4 or newer
-#include <Eigen/Core>
-
-#undef EIGEN_MAJOR_VERSION
-#define EIGEN_MAJOR_VERSION 3
-#include <attune/kernels/simd/arithmetic.hpp>
-
 // case: fast_math
 // options: -O2 -ffast-math
 // error: attune: -ffast-math changes the results of training; compile without it

@@ -1,6 +1,7 @@
 // The vocabulary of examples/stream: stream_test builds and runs this. Ends with `N passed, N failed`.
 #include <cstdio>
 #include <set>
+#include <string>
 
 #include "../../examples/stream/learn_vocabulary.hpp"
 

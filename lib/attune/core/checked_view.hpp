@@ -7,7 +7,6 @@
 
 #include <array>
 #include <cstddef>
-#include <iterator>
 #include <span>
 #include <type_traits>
 

@@ -9,6 +9,16 @@
 #include <attune/kernels/matrix_view.hpp>
 #include <attune/kernels/simd/arithmetic.hpp>
 
+// The library includes no header of Eigen. A program that calls matrix() includes Eigen/Core.
+namespace Eigen {
+template <class Scalar, int rows, int cols, int options, int max_rows, int max_cols>
+class Matrix;
+template <class Plain, int alignment, class Strides>
+class Map;
+template <int outer, int inner>
+class Stride;
+}  // namespace Eigen
+
 namespace ATTUNE_NAMESPACE {
 
 namespace detail {
@@ -40,6 +50,9 @@ constexpr bool check_tensor() {
   return true;
 }
 
+template <class Matrix>
+using EigenMap = Eigen::Map<Matrix, 0, Eigen::Stride<0, 0>>;
+
 }  // namespace detail
 
 /// A [rows, cols] row-major matrix of plain storage, without padding: trivially copyable and
@@ -50,8 +63,8 @@ struct Tensor {
   static_assert(detail::check_tensor<ScalarType, kRows, kCols>());
 
   using Scalar = ScalarType;
-  using Matrix =
-      Eigen::Matrix<Scalar, kRows, kCols, (kCols == 1 && kRows > 1) ? Eigen::ColMajor : Eigen::RowMajor>;
+  /// Row-major, except for Eigen's columns.
+  using Matrix = Eigen::Matrix<Scalar, kRows, kCols, (kCols == 1 && kRows > 1) ? 0 : 1, kRows, kCols>;
   static constexpr int rows = kRows;
   static constexpr int cols = kCols;
   static constexpr int size = detail::kSizesFit<kRows, kCols> ? kRows * kCols : 1;
@@ -73,9 +86,11 @@ struct Tensor {
   }
 
   /// The same numbers as an Eigen matrix. Needs Eigen/Core.
-  [[nodiscard]] Eigen::Map<Matrix> matrix() { return Eigen::Map<Matrix>(values); }
+  [[nodiscard]] detail::EigenMap<Matrix> matrix() { return detail::EigenMap<Matrix>(values); }
   /// The same numbers as an Eigen matrix. Needs Eigen/Core.
-  [[nodiscard]] Eigen::Map<const Matrix> matrix() const { return Eigen::Map<const Matrix>(values); }
+  [[nodiscard]] detail::EigenMap<const Matrix> matrix() const {
+    return detail::EigenMap<const Matrix>(values);
+  }
   constexpr void set_zero() {
     for (Scalar& value : values) value = 0;
   }

@@ -5,7 +5,6 @@
 
 #include <bit>
 #include <cstdint>
-#include <iterator>
 #include <string_view>
 #include <type_traits>
 

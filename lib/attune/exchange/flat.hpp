@@ -10,7 +10,6 @@
 #pragma once
 
 #include <cstddef>
-#include <iterator>
 #include <span>
 #include <type_traits>
 

@@ -2,9 +2,9 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <initializer_list>
-#include <iterator>
 
 #include <attune/core/fingerprint.hpp>
 #include <attune/core/initialize.hpp>

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstdint>
 #include <cstring>
+#include <tuple>
 
 #include <attune/kernels/ops/update.hpp>
 #include <attune/training/moment_sets.hpp>

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstring>
+#include <tuple>
 
 #include <attune/kernels/ops/update.hpp>
 #include <attune/training/moment_sets.hpp>

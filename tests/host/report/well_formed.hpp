@@ -2,6 +2,7 @@
 // stray < or &. What a browser forgives, it does not.
 #pragma once
 
+#include <cctype>
 #include <set>
 #include <string>
 #include <string_view>

@@ -2,7 +2,9 @@
 #include "model.hpp"
 
 #include <cstdio>
+#include <memory>
 #include <stdexcept>
+#include <string>
 
 namespace {
 

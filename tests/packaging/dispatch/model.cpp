@@ -2,6 +2,7 @@
 
 #include <cstdarg>
 #include <iostream>
+#include <memory>
 #include <stdexcept>
 #include <vector>
 

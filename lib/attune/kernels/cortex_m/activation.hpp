@@ -3,10 +3,10 @@
 // ops/activation.hpp.
 #pragma once
 
+#include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <iterator>
 
 #include <attune/kernels/cortex_m/exponential.hpp>
 #include <attune/kernels/cortex_m/gemm_terms.hpp>

@@ -12,7 +12,7 @@ namespace detail {
 template <class P>
 ATTUNE_INLINE P rounded_product(const P& a, const P& b) {
   P product = multiply(a, b);
-#if defined(EIGEN_VECTORIZE_FMA) && !ATTUNE_FUSED
+#if defined(__FMA__) && !ATTUNE_FUSED
   if constexpr (kIsScalar<P>) asm("" : "+x"(product));
 #endif
   return product;

@@ -1,7 +1,7 @@
 // The packets of every kernel, in the arithmetic of policy.hpp.
 //
 // One instruction computes on one packet. `Packet<Scalar, W>` is the target's widest type with at most W
-// lanes: an Eigen packet, or the scalar itself. Kernels are written once over it.
+// lanes, or the scalar itself. Kernels are written once over it.
 //
 // Within a policy every operation here is correctly rounded (IEEE 754), so packets of any width and scalars
 // give the same bits. Translation units must be compiled with -ffp-contract=off (the CMake target
@@ -17,13 +17,11 @@
 #include <utility>
 
 #include <attune/kernels/policy.hpp>
-#include <attune/kernels/simd/eigen_packets.hpp>
+#include <attune/kernels/simd/packet.hpp>
 #include <attune/kernels/simd/packet_mve.hpp>
+#include <attune/kernels/simd/packet_neon.hpp>
+#include <attune/kernels/simd/packet_x86.hpp>
 #include <attune/kernels/simd/software_arithmetic.hpp>
-
-#if !EIGEN_VERSION_AT_LEAST(3, 4, 0)
-#error "attune needs Eigen 3.4 or newer; the compiler found an older one"
-#endif
 
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic push
@@ -33,37 +31,7 @@
 
 namespace ATTUNE_NAMESPACE::kernels {
 
-/// The lanes of a packet, and its loads and stores. Eigen knows its own packets and every scalar;
-/// simd/packet_mve.hpp and cortex_m/gemm_tile.hpp specialize it for theirs. No other header names
-/// Eigen::internal.
-template <class P>
-struct PacketTraits {
-  using Scalar = typename Eigen::internal::unpacket_traits<P>::type;
-  using Half = typename Eigen::internal::unpacket_traits<P>::half;
-  static constexpr int kLanes = Eigen::internal::unpacket_traits<P>::size;
-
-  ATTUNE_INLINE static P load(const Scalar* from) { return Eigen::internal::ploadu<P>(from); }
-  ATTUNE_INLINE static void store(Scalar* to, const P& value) { Eigen::internal::pstoreu(to, value); }
-  ATTUNE_INLINE static P broadcast(const Scalar& value) { return Eigen::internal::pset1<P>(value); }
-};
-
 namespace detail {
-
-template <class Scalar>
-struct WidestPacket {
-  using type = typename Eigen::internal::packet_traits<Scalar>::type;
-};
-#if ATTUNE_MVE
-template <>
-struct WidestPacket<float> {
-  using type = float32x4_t;
-};
-#elif defined(__ARM_NEON) && !defined(__aarch64__) && !ATTUNE_NEON
-template <>
-struct WidestPacket<float> {
-  using type = float;
-};
-#endif
 
 template <class Scalar, class P, int kMaxLanes>
 constexpr auto narrow() {
@@ -135,17 +103,17 @@ ATTUNE_INLINE Scalar in_register(Scalar value) {
 
 template <class P>
 ATTUNE_INLINE P add(const P& a, const P& b) {
-  return Eigen::internal::padd(a, b);
+  return a + b;
 }
 
 template <class P>
 ATTUNE_INLINE P subtract(const P& a, const P& b) {
-  return Eigen::internal::psub(a, b);
+  return a - b;
 }
 
 template <class P>
 ATTUNE_INLINE P multiply(const P& a, const P& b) {
-  return Eigen::internal::pmul(a, b);
+  return a * b;
 }
 
 /// The same with one number for all lanes of a.
@@ -160,7 +128,7 @@ ATTUNE_INLINE P multiple(ScalarOf<P> a, const P& b) {
 /// −a.
 template <class P>
 ATTUNE_INLINE P negate(const P& a) {
-  return Eigen::internal::pnegate(a);
+  return -a;
 }
 
 /// a · b + c: one rounding in `fused`, two in `unfused`.
@@ -169,10 +137,8 @@ ATTUNE_INLINE P multiply_add(const P& a, const P& b, const P& c) {
 #if ATTUNE_FUSED
   if constexpr (std::is_same_v<P, float>) {
     return __builtin_fmaf(a, b, c);
-  } else if constexpr (std::is_same_v<P, double>) {
-    return double_fma(a, b, c);
   } else {
-    return Eigen::internal::pmadd(a, b, c);
+    return double_fma(a, b, c);
   }
 #else
   return add(multiply(a, b), c);
@@ -200,76 +166,54 @@ ATTUNE_INLINE P subtract_product(const P& c, const P& a, const P& b) {
 
 template <class P>
 ATTUNE_INLINE P maximum(const P& a, const P& b) {
-  if constexpr (kIsScalar<P>) {
-    return a > b ? a : b;
-  } else {
-    return Eigen::internal::pmax(a, b);
-  }
+  return a > b ? a : b;
 }
 
 /// |a|.
 template <class P>
 ATTUNE_INLINE P magnitude(const P& a) {
-  if constexpr (kIsScalar<P>) {
-    if constexpr (std::is_same_v<P, float>) {
-      return __builtin_fabsf(a);
-    } else {
-      return __builtin_fabs(a);
-    }
+  if constexpr (std::is_same_v<P, float>) {
+    return __builtin_fabsf(a);
   } else {
-    return Eigen::internal::pabs(a);
+    return __builtin_fabs(a);
   }
 }
 
 /// `x < bound ? then : otherwise`, lane by lane; a NaN takes `otherwise`.
 template <class P>
 ATTUNE_INLINE P select_less(const P& x, const P& bound, const P& then, const P& otherwise) {
-  if constexpr (kIsScalar<P>) {
-    return x < bound ? then : otherwise;
-  } else {
-    return Eigen::internal::pselect(Eigen::internal::pcmp_lt(x, bound), then, otherwise);
-  }
+  return x < bound ? then : otherwise;
 }
-#if defined(EIGEN_VECTORIZE_AVX512)  // whose masks Eigen turns into packets and back
-ATTUNE_INLINE Eigen::internal::Packet16f select_less(const Eigen::internal::Packet16f& x,
-                                                     const Eigen::internal::Packet16f& bound,
-                                                     const Eigen::internal::Packet16f& then,
-                                                     const Eigen::internal::Packet16f& otherwise) {
-  return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(x, bound, _CMP_LT_OQ), otherwise, then);
-}
-ATTUNE_INLINE Eigen::internal::Packet8d select_less(const Eigen::internal::Packet8d& x,
-                                                    const Eigen::internal::Packet8d& bound,
-                                                    const Eigen::internal::Packet8d& then,
-                                                    const Eigen::internal::Packet8d& otherwise) {
-  return _mm512_mask_blend_pd(_mm512_cmp_pd_mask(x, bound, _CMP_LT_OQ), otherwise, then);
-}
-#endif
 
 /// Transposes four packets of four lanes in place.
 template <class P>
 ATTUNE_INLINE void transpose_four(P* rows) {
-  Eigen::internal::PacketBlock<P, 4> block;
-  ATTUNE_UNROLL for (int i = 0; i < 4; ++i) block.packet[i] = rows[i];
-  Eigen::internal::ptranspose(block);
-  ATTUNE_UNROLL for (int i = 0; i < 4; ++i) rows[i] = block.packet[i];
+  const P low01 = __builtin_shufflevector(rows[0], rows[1], 0, 4, 1, 5);
+  const P low23 = __builtin_shufflevector(rows[2], rows[3], 0, 4, 1, 5);
+  const P high01 = __builtin_shufflevector(rows[0], rows[1], 2, 6, 3, 7);
+  const P high23 = __builtin_shufflevector(rows[2], rows[3], 2, 6, 3, 7);
+  rows[0] = __builtin_shufflevector(low01, low23, 0, 1, 4, 5);
+  rows[1] = __builtin_shufflevector(low01, low23, 2, 3, 6, 7);
+  rows[2] = __builtin_shufflevector(high01, high23, 0, 1, 4, 5);
+  rows[3] = __builtin_shufflevector(high01, high23, 2, 3, 6, 7);
 }
 
 /// Whether a bit of a packet, of 16 bytes or more, is set.
 template <class Bits>
 ATTUNE_INLINE bool any_bit(const Bits& bits) {
-#if defined(EIGEN_VECTORIZE_AVX512)
+#if defined(__AVX512F__)
   if constexpr (sizeof(Bits) == 64) {
     const auto all = std::bit_cast<__m512i>(bits);
     return _mm512_test_epi32_mask(all, all) != 0;
   }
 #endif
-#if defined(EIGEN_VECTORIZE_AVX)
+#if defined(__AVX__)
   if constexpr (sizeof(Bits) == 32) {
     const auto all = std::bit_cast<__m256i>(bits);
     return _mm256_testz_si256(all, all) == 0;
   }
 #endif
-#if defined(EIGEN_VECTORIZE_SSE2)
+#if defined(__SSE2__)
   if constexpr (sizeof(Bits) == 16) {
     const __m128i zeros = _mm_cmpeq_epi8(std::bit_cast<__m128i>(bits), _mm_setzero_si128());
     return _mm_movemask_epi8(zeros) != 0xFFFF;
@@ -312,13 +256,12 @@ ATTUNE_INLINE P divide(const P& a, const P& b) {
     return detail::lane_by_lane<P>([](auto x, auto y) { return x / y; }, a, b);
   }
 #endif
-  return Eigen::internal::pdiv(a, b);
+  return a / b;
 }
 
-/// √a, correctly rounded. Uses neither Eigen's vector square root, which may be a reciprocal estimate
-/// (EIGEN_FAST_MATH), nor libm's, which keeps errno.
+/// √a, correctly rounded. Does not use libm's square root, which keeps errno.
 ATTUNE_INLINE float square_root(float a) {
-#if defined(EIGEN_VECTORIZE_SSE)
+#if defined(__SSE2__)
   return _mm_cvtss_f32(_mm_sqrt_ss(_mm_set_ss(a)));
 #elif defined(__arm__) && defined(__ARM_FP) && (__ARM_FP & 4)
   float root;
@@ -339,7 +282,7 @@ ATTUNE_INLINE float square_root(float a) {
 #endif
 }
 ATTUNE_INLINE double square_root(double a) {
-#if defined(EIGEN_VECTORIZE_SSE2)
+#if defined(__SSE2__)
   return _mm_cvtsd_f64(_mm_sqrt_sd(_mm_setzero_pd(), _mm_set_sd(a)));
 #elif defined(__arm__) && defined(__ARM_FP) && (__ARM_FP & 8)
   double root;
@@ -359,32 +302,12 @@ ATTUNE_INLINE double square_root(double a) {
   return __builtin_sqrt(a);
 #endif
 }
-#if defined(EIGEN_VECTORIZE_SSE)
-ATTUNE_INLINE Eigen::internal::Packet4f square_root(Eigen::internal::Packet4f a) { return _mm_sqrt_ps(a); }
-ATTUNE_INLINE Eigen::internal::Packet2d square_root(Eigen::internal::Packet2d a) { return _mm_sqrt_pd(a); }
-#endif
-#if defined(EIGEN_VECTORIZE_AVX)
-ATTUNE_INLINE Eigen::internal::Packet8f square_root(Eigen::internal::Packet8f a) { return _mm256_sqrt_ps(a); }
-ATTUNE_INLINE Eigen::internal::Packet4d square_root(Eigen::internal::Packet4d a) { return _mm256_sqrt_pd(a); }
-#endif
-#if defined(EIGEN_VECTORIZE_AVX512)
-ATTUNE_INLINE Eigen::internal::Packet16f square_root(Eigen::internal::Packet16f a) {
-  return _mm512_maskz_sqrt_ps(0xFFFF, a);
+#if ATTUNE_NEON  // of 32-bit Arm
+ATTUNE_INLINE float32x4_t square_root(const float32x4_t& a) {
+  return detail::lane_by_lane<float32x4_t>([](float x) { return square_root(x); }, a);
 }
-ATTUNE_INLINE Eigen::internal::Packet8d square_root(Eigen::internal::Packet8d a) {
-  return _mm512_maskz_sqrt_pd(0xFF, a);
-}
-#endif
-#if defined(EIGEN_VECTORIZE_NEON) && defined(__aarch64__)
-ATTUNE_INLINE Eigen::internal::Packet4f square_root(Eigen::internal::Packet4f a) { return vsqrtq_f32(a); }
-ATTUNE_INLINE Eigen::internal::Packet2f square_root(Eigen::internal::Packet2f a) { return vsqrt_f32(a); }
-ATTUNE_INLINE Eigen::internal::Packet2d square_root(Eigen::internal::Packet2d a) { return vsqrtq_f64(a); }
-#elif defined(EIGEN_VECTORIZE_NEON)
-ATTUNE_INLINE Eigen::internal::Packet4f square_root(Eigen::internal::Packet4f a) {
-  return detail::lane_by_lane<Eigen::internal::Packet4f>([](float x) { return square_root(x); }, a);
-}
-ATTUNE_INLINE Eigen::internal::Packet2f square_root(Eigen::internal::Packet2f a) {
-  return detail::lane_by_lane<Eigen::internal::Packet2f>([](float x) { return square_root(x); }, a);
+ATTUNE_INLINE float32x2_t square_root(const float32x2_t& a) {
+  return detail::lane_by_lane<float32x2_t>([](float x) { return square_root(x); }, a);
 }
 #endif
 

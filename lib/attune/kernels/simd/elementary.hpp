@@ -1,7 +1,7 @@
 // Our own exp, log and cos: the same bits on every target, without libm's state.
 #pragma once
 
-#include <iterator>
+#include <array>
 #include <utility>
 
 #include <attune/kernels/simd/arithmetic.hpp>

@@ -12,13 +12,13 @@ namespace detail {
 struct NoHalves;
 void upper_half(const NoHalves&);
 void lower_half(const NoHalves&);
-#if defined(EIGEN_VECTORIZE_AVX512)
+#if defined(__AVX512F__)
 ATTUNE_INLINE __m256 upper_half(__m512 a) { return _mm512_extractf32x8_ps(a, 1); }
 ATTUNE_INLINE __m256 lower_half(__m512 a) { return _mm512_castps512_ps256(a); }
 ATTUNE_INLINE __m256d upper_half(__m512d a) { return _mm512_extractf64x4_pd(a, 1); }
 ATTUNE_INLINE __m256d lower_half(__m512d a) { return _mm512_castpd512_pd256(a); }
 #endif
-#if defined(EIGEN_VECTORIZE_AVX)
+#if defined(__AVX__)
 ATTUNE_INLINE __m128 upper_half(__m256 a) { return _mm256_extractf128_ps(a, 1); }
 ATTUNE_INLINE __m128 lower_half(__m256 a) { return _mm256_castps256_ps128(a); }
 ATTUNE_INLINE __m128d upper_half(__m256d a) { return _mm256_extractf128_pd(a, 1); }

@@ -66,7 +66,7 @@ void put_lane(int size, const Scalar* from, int lane, LanesOf<Scalar, lanes>* to
   for (int i = 0; i < size; ++i) all[i * lanes] = from[i];
 }
 
-// Operations that Eigen's generic packets do not compute lane by lane, as they expect one number.
+// Operations that expect one number, lane by lane.
 template <class Scalar, int lanes>
 ATTUNE_INLINE LanesOf<Scalar, lanes> multiply_add(const LanesOf<Scalar, lanes>& a,
                                                   const LanesOf<Scalar, lanes>& b,

@@ -1,10 +1,10 @@
-// The packet of a Cortex-M55's vector unit (MVE, Helium), which Eigen lacks: four floats.
+// The packet of a Cortex-M55's vector unit (MVE, Helium): four floats.
 //
 // MVE treats subnormal operands and results as zero; otherwise it rounds like the scalar unit. ATTUNE_MVE=0
 // turns it off if even that difference matters.
 #pragma once
 
-#include <attune/kernels/policy.hpp>
+#include <attune/kernels/simd/packet.hpp>
 
 #if ATTUNE_MVE
 
@@ -12,8 +12,6 @@
 
 namespace ATTUNE_NAMESPACE::kernels {
 
-template <class P>
-struct PacketTraits;  // simd/arithmetic.hpp
 template <>
 struct PacketTraits<float32x4_t> {
   using Scalar = float;
@@ -67,6 +65,15 @@ ATTUNE_INLINE float32x4_t square_root(const float32x4_t& a) {
   asm("vsqrt.f32 s0,s0\n vsqrt.f32 s1,s1\n vsqrt.f32 s2,s2\n vsqrt.f32 s3,s3" : "+w"(q0));
   return q0;
 }
+
+namespace detail {
+
+template <>
+struct WidestPacket<float> {
+  using type = float32x4_t;
+};
+
+}  // namespace detail
 
 }  // namespace ATTUNE_NAMESPACE::kernels
 

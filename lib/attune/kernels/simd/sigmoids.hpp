@@ -2,7 +2,7 @@
 // correctly rounded operations. For packets and scalars.
 #pragma once
 
-#include <iterator>
+#include <array>
 #include <utility>
 
 #include <attune/kernels/simd/elementary.hpp>
@@ -108,7 +108,7 @@ inline constexpr TailRows kTail = {{
 // z = a + kTailRound has the row of a in its lowest bits: it is a, rounded to a multiple of ½.
 inline constexpr float kTailRound = 4194304.0f;  // 2²²
 
-#if defined(EIGEN_VECTORIZE_AVX2)
+#if defined(__AVX2__)
 struct alignas(64) TailColumns {
   float columns[kTailTerms][kTailRows];
 };
@@ -138,7 +138,7 @@ ATTUNE_INLINE void tail_coefficients(const P& z, P (&c)[kTailTerms + 1]) {
     return;
   }
 #endif
-#if defined(EIGEN_VECTORIZE_AVX512)
+#if defined(__AVX512F__)
   if constexpr (kLanes<P> == 16) {
     ATTUNE_UNROLL for (int k = 0; k < kTailTerms; ++k) {
       c[k] = _mm512_maskz_permutexvar_ps(0xFFFF, _mm512_castps_si512(z),
@@ -147,7 +147,7 @@ ATTUNE_INLINE void tail_coefficients(const P& z, P (&c)[kTailTerms + 1]) {
     return;
   }
 #endif
-#if defined(EIGEN_VECTORIZE_AVX2)
+#if defined(__AVX2__)
   if constexpr (kLanes<P> == 8) {
     const __m256i index = _mm256_castps_si256(z);
     const __m256 high = _mm256_castsi256_ps(_mm256_slli_epi32(index, 28));  // bit 3 as a sign

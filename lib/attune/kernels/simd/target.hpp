@@ -54,7 +54,7 @@ ATTUNE_INLINE void add_multiple_of_lane(const P& a, int lane, const P& b, P& sum
 // Registers for a block of sums, one packet of B and one packet of A.
 template <class P>
 constexpr int registers() {
-#if defined(EIGEN_VECTORIZE_AVX512) || defined(__aarch64__)
+#if defined(__AVX512F__) || defined(__aarch64__)
   return 32;
 #else
   // A Cortex-M FPU has 32 single registers, MVE 8 packets, x86 and NEON 16.
@@ -66,7 +66,7 @@ constexpr int registers() {
 // at no cost. Broadcasting it first takes the unit that adds, which is busy only in `unfused`.
 template <class P>
 constexpr int reads_of_a([[maybe_unused]] int packets) {
-#if defined(EIGEN_VECTORIZE_AVX512) && !ATTUNE_FUSED
+#if defined(__AVX512F__) && !ATTUNE_FUSED
   if constexpr (sizeof(P) == 64) return packets;
 #endif
   return 1;
@@ -81,7 +81,7 @@ ATTUNE_INLINE void forget(const Scalar*& from) {
 // Keeps the compiler from loading a packet again for each of its few uses.
 template <class P>
 ATTUNE_INLINE void read_once([[maybe_unused]] P& row) {
-#if defined(EIGEN_VECTORIZE_SSE)
+#if defined(__SSE2__)
   if constexpr (!kIsScalar<P> && !std::is_class_v<P>) asm("" : "+v"(row));
 #endif
 }
@@ -90,7 +90,7 @@ ATTUNE_INLINE void read_once([[maybe_unused]] P& row) {
 // shuffle.
 template <class P, int kStride, class Stored>
 ATTUNE_INLINE P load_quads(const Stored* from) {
-#if defined(EIGEN_VECTORIZE_AVX512)
+#if defined(__AVX512F__)
   if constexpr (kLanes<P> == 16) {
     P quads = _mm512_castps128_ps512(load_of_b<__m128>(from));
     quads = _mm512_insertf32x4(quads, load_of_b<__m128>(from + kStride), 1);
@@ -98,7 +98,7 @@ ATTUNE_INLINE P load_quads(const Stored* from) {
     return _mm512_insertf32x4(quads, load_of_b<__m128>(from + 3 * kStride), 3);
   }
 #endif
-#if defined(EIGEN_VECTORIZE_AVX)
+#if defined(__AVX__)
   if constexpr (kLanes<P> == 8) {
     return _mm256_insertf128_ps(_mm256_castps128_ps256(load_of_b<__m128>(from)),
                                 load_of_b<__m128>(from + kStride), 1);
@@ -113,14 +113,14 @@ template <int count, class P, class Scalar>
 ATTUNE_INLINE P load_and_zeros(const Scalar* from) {
   [[maybe_unused]] constexpr bool kFloat = std::is_same_v<Scalar, float>;
   [[maybe_unused]] constexpr bool kDouble = std::is_same_v<Scalar, double>;
-#if defined(EIGEN_VECTORIZE_AVX512)
+#if defined(__AVX512F__)
   if constexpr (kFloat && kLanes<P> == 16) {
     return _mm512_maskz_loadu_ps((1u << count) - 1, from);
   } else if constexpr (kDouble && kLanes<P> == 8) {
     return _mm512_maskz_loadu_pd((1u << count) - 1, from);
   }
 #endif
-#if defined(EIGEN_VECTORIZE_AVX)
+#if defined(__AVX__)
   if constexpr (kFloat && kLanes<P> == 8) {
     return _mm256_maskload_ps(from, _mm256_setr_epi32(-(count > 0), -(count > 1), -(count > 2), -(count > 3),
                                                       -(count > 4), -(count > 5), -(count > 6), 0));
@@ -128,7 +128,7 @@ ATTUNE_INLINE P load_and_zeros(const Scalar* from) {
     return _mm256_maskload_pd(from, _mm256_setr_epi64x(-(count > 0), -(count > 1), -(count > 2), 0));
   }
 #endif
-#if defined(EIGEN_VECTORIZE_SSE2)
+#if defined(__SSE2__)
   if constexpr (kFloat && kLanes<P> == 4) {
     if constexpr (count == 1) return _mm_load_ss(from);
     const __m128 two = _mm_castsi128_ps(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(from)));
