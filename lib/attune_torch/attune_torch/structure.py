@@ -22,6 +22,7 @@ DECODER_NAMES = TORCH_NAMES | {"norm3": "norm3", "memory.qkv_weight": "multihead
 # Of an nn.MultiheadAttention; without biases it has no qkv_bias.
 MULTIHEAD_NAMES = {"qkv_weight": "in_proj_weight", "qkv_bias": "in_proj_bias", "output": "out_proj"}
 PRODUCT = "a product of two values that are not computed from one value, by layers"
+PARTS = "a sum or a product of layers that take different parts of the input; a sum of Linears of parts is one Linear of the whole input"
 NO_LAYER = "forward answers its input as it is, and there is no layer to export"
 # Branches of a block.
 EVERYTHING = (None, None, True)  # a window
@@ -188,8 +189,8 @@ class Structure(LayerTypes):
 
     # ---- Chains ----
 
-    def chain(self, value, stop=None):
-        """The layers between `stop`, or an input, and a value, in order; and the value that they take."""
+    def chain(self, value, stop=None, of=None):
+        """The layers between `stop`, or an input, and a value, in order; and the value that they take. `of`: the sum or product that they are in."""
         found, end = [], value
         while value is not stop:
             if value.kind == "rearranged" and value.sources[0] is stop and stop.is_whole(value.data["index"].t()):
@@ -198,7 +199,7 @@ class Structure(LayerTypes):
                 continue
             if value.kind in ("input", "rearranged"):
                 if stop is not None:
-                    raise refused(value if value.operation else end, NO_RESIDUAL)
+                    raise refused(of or (value if value.operation else end), PARTS if stop.kind == "input" else NO_RESIDUAL)
                 break
             layers, value = self.step(value, stop)
             found += layers[::-1]
@@ -239,7 +240,7 @@ class Structure(LayerTypes):
         source = meet(first, second)
         if source is None or first is second or source is second and second.tokens < first.tokens:
             raise refused(value, PRODUCT)
-        branches = [self.chain(item, source)[0] for item in (first, second)]
+        branches = [self.chain(item, source, value)[0] for item in (first, second)]
         if any(layer.kind == "embedding" for branch in branches for layer in branch):
             raise refused(value, PRODUCT)
         order = sorted(branches, key=len)
@@ -283,13 +284,13 @@ class Structure(LayerTypes):
     def branches(self, value, terms, source):
         """The layers from a source to the sum of terms."""
         if len(terms) == 1:
-            return self.chain(terms[0], source)[0]
+            return self.chain(terms[0], source, value)[0]
         meeting = meet(*terms)
         if meeting is None:
             raise refused(value, NO_RESIDUAL)
         before = self.chain(meeting, source)[0]
         layer = self.plain(value, kind="sum")
-        layer.terms = [self.chain(item, meeting)[0] for item in terms]
+        layer.terms = [self.chain(item, meeting, value)[0] for item in terms]
         return [*before, layer]
 
     def embeddings(self, value):
