@@ -25,6 +25,7 @@ inline constexpr attune::AttentionShape kPassedOn{.seq_len = 4,
                                                   .rotary_base = 500,
                                                   .window = {.left = 2, .sinks = 1},
                                                   .alibi = true,
+                                                  .relative_bias = {attune::RelativePositions::kDistance, 2},
                                                   .softcap = 30,
                                                   .query_key_norm = attune::QueryKeyNorm::kLayerNorm,
                                                   .query_key_epsilon = 1e-6,
@@ -37,11 +38,12 @@ constexpr attune::AttentionShape changed(attune::AttentionShape shape, const aut
   return shape;
 }
 
-/// The same shape with a window, alibi, softcap, a trained factor and two more keys.
+/// The same shape with a window, biases, softcap, a trained factor and two more keys.
 constexpr attune::AttentionShape with_every_option(attune::AttentionShape shape,
                                                    attune::AttentionWindow window) {
   shape.window = window;
   shape.alibi = true;
+  shape.relative_bias = {.kind = attune::RelativePositions::kDistance, .max_distance = 2};
   shape.softcap = 2;
   shape.score_scale = attune::ScoreScale::kExponential;
   shape.add_bias_kv = true;

@@ -299,17 +299,19 @@ struct PackedBase : Defaults {
 /// Layers that stream, in which tokens meet by attention with the options of a shape, and by a convolution.
 struct TokenByToken : Defaults {
   static constexpr const char* kName = "token_by_token";
-  using Options = MultiHeadAttention<AttentionShape{.seq_len = zoo::kTokens,
-                                                    .d_model = kWidth,
-                                                    .num_heads = 4,
-                                                    .num_kv_heads = 2,
-                                                    .scaling = Scaling::kInverseFourthRootDkEach,
-                                                    .rotary_dim = 2,
-                                                    .window = {.left = 9, .sinks = 1},
-                                                    .alibi = true,
-                                                    .softcap = 5,
-                                                    .query_key_norm = QueryKeyNorm::kLayerNorm,
-                                                    .score_scale = ScoreScale::kExponential}>;
+  using Options = MultiHeadAttention<AttentionShape{
+      .seq_len = zoo::kTokens,
+      .d_model = kWidth,
+      .num_heads = 4,
+      .num_kv_heads = 2,
+      .scaling = Scaling::kInverseFourthRootDkEach,
+      .rotary_dim = 2,
+      .window = {.left = 9, .sinks = 1},
+      .alibi = true,
+      .relative_bias = {.kind = RelativePositions::kBuckets, .max_distance = 9, .buckets = 8},
+      .softcap = 5,
+      .query_key_norm = QueryKeyNorm::kLayerNorm,
+      .score_scale = ScoreScale::kExponential}>;
   using Middle = Sequential<
       Conv1d<Conv1dShape{.seq_len = zoo::kTokens,
                          .d_in = kWidth,

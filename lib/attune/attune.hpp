@@ -71,6 +71,7 @@
 #include <attune/attention/mask.hpp>
 #include <attune/attention/multi_head_attention.hpp>
 #include <attune/attention/recomputed_attention.hpp>
+#include <attune/attention/relative_positions.hpp>
 #include <attune/attention/rotary_positions.hpp>
 #include <attune/attention/scaled_dot_product_attention.hpp>
 #include <attune/attention/scores.hpp>

@@ -57,6 +57,15 @@ TEST(AttentionShape, every_option_changes_the_fingerprint) {
       }),
       fingerprint_with([](auto& shape) { shape.query_key_norm = attune::QueryKeyNorm::kUnitLength; }),
       fingerprint_with([](auto& shape) { shape.alibi = true; }),
+      fingerprint_with([](auto& shape) { shape.relative_bias.kind = attune::RelativePositions::kBuckets; }),
+      fingerprint_with(
+          [](auto& shape) { shape.relative_bias.kind = attune::RelativePositions::kCausalBuckets; }),
+      fingerprint_with([](auto& shape) {
+        shape.relative_bias = {.kind = attune::RelativePositions::kBuckets, .buckets = 16};
+      }),
+      fingerprint_with([](auto& shape) {
+        shape.relative_bias = {.kind = attune::RelativePositions::kGrid, .rows = 2, .cols = 2};
+      }),
       fingerprint_with([](auto& shape) { shape.softcap = 30; }),
       fingerprint_with([](auto& shape) { shape.softcap = 50; }),
       fingerprint_with([](auto& shape) { shape.query_key_norm = attune::QueryKeyNorm::kLayerNorm; }),

@@ -59,15 +59,23 @@ TEST(CachedAttention, has_the_bits_of_the_batch_in_double) {
                        CacheShape{.window = 20, .sinks = 1}, 3, double>();
 }
 TEST(CachedAttention, goes_through_the_options_of_a_shape) {
-  constexpr AttentionShape kOptions{.seq_len = 70,
-                                    .d_model = 8,
-                                    .num_heads = 2,
-                                    .rotary_dim = 2,
-                                    .alibi = true,
-                                    .softcap = 3,
-                                    .query_key_norm = attune::QueryKeyNorm::kLayerNorm,
-                                    .score_scale = attune::ScoreScale::kFactor};
+  constexpr AttentionShape kOptions{
+      .seq_len = 70,
+      .d_model = 8,
+      .num_heads = 2,
+      .rotary_dim = 2,
+      .alibi = true,
+      .relative_bias = {.kind = attune::RelativePositions::kDistance, .max_distance = 13},
+      .softcap = 3,
+      .query_key_norm = attune::QueryKeyNorm::kLayerNorm,
+      .score_scale = attune::ScoreScale::kFactor};
   expect_bits_of_batch<kOptions, CacheShape{.window = 20, .sinks = 5}, 3>();
+  constexpr AttentionShape kBuckets{
+      .seq_len = 70,
+      .d_model = 8,
+      .num_heads = 2,
+      .relative_bias = {.kind = attune::RelativePositions::kBuckets, .max_distance = 30, .buckets = 12}};
+  expect_bits_of_batch<kBuckets, CacheShape{.capacity = 70}, 5>();
 }
 
 constexpr AttentionShape with_window(attune::AttentionWindow window) {
@@ -125,6 +133,7 @@ TEST(CachedAttention, in_8_bits_goes_through_the_options_of_a_shape) {
                                     .rotary_dim = 4,
                                     .window = {.left = 40, .sinks = 2},
                                     .alibi = true,
+                                    .relative_bias = {.kind = attune::RelativePositions::kCausalBuckets},
                                     .softcap = 3,
                                     .query_key_norm = attune::QueryKeyNorm::kUnitLength,
                                     .score_scale = attune::ScoreScale::kClampedExponential,

@@ -21,6 +21,8 @@ constexpr attune::SlidingWindowMask kWindow{
     .left = 2, .right = 1, .sinks = 1, .offset = 1, .own_key = attune::OwnKey::kHidden};
 constexpr attune::AlibiBias<3> kAlibi{.offset = 1};
 
+constexpr attune::NoParameters kNoParameters;  // of options without any
+
 template <AttentionShape shape>
 struct Run {
   using Layer = attune::MultiHeadAttention<shape>;
@@ -68,11 +70,11 @@ TEST(OptionMasks, combine_with_the_given_mask) {
 
 TEST(OptionMasks, a_shape_without_any_leaves_the_mask_as_it_is) {
   const attune::CausalMask mask;
-  const attune::CausalMask& same = attune::detail::with_options<kPlain>(mask);
+  const attune::CausalMask& same = attune::detail::with_options<kPlain>(kNoParameters, mask);
   EXPECT_TRUE(&same == &mask);
-  static_assert(
-      std::is_same_v<std::remove_cvref_t<decltype(attune::detail::with_options<kPlain>(attune::NoMask{}))>,
-                     attune::NoMask>);
+  static_assert(std::is_same_v<std::remove_cvref_t<decltype(attune::detail::with_options<kPlain>(
+                                   kNoParameters, attune::NoMask{}))>,
+                               attune::NoMask>);
 }
 
 TEST(OptionMasks, no_mask_hides_appended_keys) {
@@ -80,7 +82,7 @@ TEST(OptionMasks, no_mask_hides_appended_keys) {
       .seq_len = 2, .d_model = 4, .num_heads = 1, .kv_len = 3, .add_bias_kv = true, .add_zero_attn = true};
   attune::KeyPaddingMask<3> nothing;
   nothing.set_valid({false, false, false});
-  const auto mask = attune::detail::with_options<kAppended>(nothing);
+  const auto mask = attune::detail::with_options<kAppended>(kNoParameters, nothing);
   float row[5] = {1, 2, 3, 4, 5};
   mask.template hide<5>(0, 0, row);
   mask.template bias<5>(0, 0, row);

@@ -113,7 +113,7 @@ attune::MultiHeadAttention<kShape>::Parameters parameters;
 // case: one_input_for_cross_attention
 // error: attune::MultiHeadAttention: self-attention needs kv_len, d_key and d_value equal to seq_len and d_model; pass query, key and value
 // errors: 2  the one input has the shape of no key, either
-// kilobytes: 9  the way from the call to the layer
+// kilobytes: 10  the way from the call to the layer
 constexpr attune::AttentionShape kShape{.seq_len = 4, .d_model = 8, .num_heads = 2, .kv_len = 5};
 using Layer = attune::MultiHeadAttention<kShape>;
 
@@ -166,6 +166,7 @@ attune::RotaryPositions<attune::RotaryShape{.seq_len = 4, .num_heads = 2, .d_k =
 
 // case: sequence_length_of_another_model
 // error: attune::SequenceLength: the length and the layer have different seq_len
+// kilobytes: 10  the options of the shape, in every line
 constexpr attune::AttentionShape kShape{.seq_len = 4, .d_model = 8, .num_heads = 2};
 using Layer = attune::MultiHeadAttention<kShape>;
 
@@ -182,7 +183,7 @@ attune::MultiHeadAttention<kShape>::Parameters parameters;
 
 // case: stream_of_a_mask_of_another_seq_len
 // error: attune::AdditiveMask: the mask's seq_len differs from the layer's, or from the cache's capacity in
-// kilobytes: 42  the way from the call to the layer
+// kilobytes: 46  the way from the call to the layer
 constexpr attune::DecoderLayerShape kShape{
     .attention = {.seq_len = 4, .d_model = 8, .num_heads = 2}, .d_ff = 5, .memory_len = 3};
 using Layer = attune::DecoderLayer<kShape>;
@@ -203,6 +204,42 @@ constexpr attune::AttentionShape kShape{.seq_len = 4,
                                         .score_scales = 2};
 attune::MultiHeadAttention<kShape>::Parameters parameters;
 
+// case: relative_bias_of_another_grid
+// error: attune::MultiHeadAttention: the grid of relative_bias has other tokens than the layer; kv_len must be prefix +
+attune::MultiHeadAttention<attune::AttentionShape{
+    .seq_len = 7,
+    .d_model = 8,
+    .num_heads = 2,
+    .relative_bias = {.kind = attune::RelativePositions::kGrid, .rows = 2, .cols = 3}}>::Parameters
+    parameters;
+
+// case: relative_bias_of_queries_after_its_grid
+// error: attune::MultiHeadAttention: the grid of relative_bias has other tokens than the layer; kv_len must be prefix +
+attune::MultiHeadAttention<attune::AttentionShape{
+    .seq_len = 6,
+    .d_model = 8,
+    .num_heads = 2,
+    .relative_bias = {.kind = attune::RelativePositions::kGridDistance, .rows = 2, .cols = 3},
+    .offset = 1}>::Parameters parameters;
+
+// case: relative_bias_with_too_few_distances
+// error: attune::MultiHeadAttention: relative_bias needs max_distance in [1, 32768]; buckets, at least 2 per side and at
+constexpr attune::AttentionShape kShape{
+    .seq_len = 7,
+    .d_model = 8,
+    .num_heads = 2,
+    .relative_bias = {.kind = attune::RelativePositions::kBuckets, .max_distance = 8}};
+attune::MultiHeadAttention<kShape>::Parameters parameters;
+
+// case: relative_bias_of_an_odd_number_of_buckets
+// error: attune::MultiHeadAttention: relative_bias needs max_distance in [1, 32768]; buckets, at least 2 per side and at
+constexpr attune::AttentionShape kShape{
+    .seq_len = 7,
+    .d_model = 8,
+    .num_heads = 2,
+    .relative_bias = {.kind = attune::RelativePositions::kBuckets, .buckets = 9}};
+attune::MultiHeadAttention<kShape>::Parameters parameters;
+
 // case: window_of_a_hidden_key
 // error: attune::MultiHeadAttention: no query sees a key but its own, which OwnKey::kHidden hides; leave it out, or
 attune::MultiHeadAttention<attune::AttentionShape{
@@ -219,18 +256,31 @@ attune::MultiHeadAttention<attune::AttentionShape{
 
 // case: stream_without_its_own_keys
 // error: attune: the first token of a stream sees no key but its own; leave out OwnKey::kHidden
+// kilobytes: 9  the options of the shape, in every line
 using Layer = attune::MultiHeadAttention<attune::AttentionShape{
     .seq_len = 4, .d_model = 8, .num_heads = 2, .window = {.own_key = attune::OwnKey::kHidden}}>;
 attune::KeyValueCache<Layer, attune::CacheShape{.capacity = 8}> cache;
 
+// case: stream_of_a_grid
+// error: attune: a stream has no grid of tokens; use the distances or buckets of RelativePositions
+// kilobytes: 9  the options of the shape, in every line
+using Layer = attune::MultiHeadAttention<attune::AttentionShape{
+    .seq_len = 6,
+    .d_model = 8,
+    .num_heads = 2,
+    .relative_bias = {.kind = attune::RelativePositions::kGrid, .rows = 2, .cols = 3}}>;
+attune::KeyValueCache<Layer, attune::CacheShape{.capacity = 8}> cache;
+
 // case: stream_of_appended_keys
 // error: attune: a stream has no last token to append keys to; leave out add_bias_kv and add_zero_attn
+// kilobytes: 9  the options of the shape, in every line
 using Layer = attune::MultiHeadAttention<attune::AttentionShape{
     .seq_len = 4, .d_model = 8, .num_heads = 2, .add_zero_attn = true}>;
 attune::KeyValueCache<Layer, attune::CacheShape{.capacity = 8}> cache;
 
 // case: stream_of_cross_attention
 // error: attune: cross-attention alone does not run token by token; use a DecoderLayer, which caches the
+// kilobytes: 9  the options of the shape, in every line
 using Layer = attune::MultiHeadAttention<attune::AttentionShape{
     .seq_len = 4, .d_model = 8, .num_heads = 2, .kv_len = 5}>;
 attune::KeyValueCache<Layer, attune::CacheShape{.capacity = 8}> cache;

@@ -68,6 +68,8 @@ def mha(source):
                 result[name] = source.get(prefix + name, 1, 1, kv_width)
         if "temperature" in source:
             result["score_scale"] = source.get(prefix + "temperature", source.get("temperature").shape[0])
+        if "relative_bias" in source:
+            result["relative_bias"] = source.get(prefix + "relative_bias", heads, source.get("relative_bias").shape[1])
         return result
 
     mask, mask_data = torch_masks(source, query.dtype, batch, heads, seq_len, kv_len)
@@ -87,7 +89,7 @@ def mha(source):
         expected["grad.key"] = source.get("grad.key", *key.shape)
         expected["grad.value"] = source.get("grad.value", *value.shape)
     expected.update({"grad." + name: tensor for name, tensor in projections("grad.").items()})
-    if {"query_key_norm", "score_scale"} & set(options):  # of which mha_magnitudes() knows nothing: the largest number of the case
+    if {"query_key_norm", "score_scale", "relative_bias"} & set(options):  # of which mha_magnitudes() knows nothing: the largest number of the case
         largest = max(abs(v) for tensor in [*parameters.values(), *expected.values()] for v in tensor.values)
         magnitudes = dict.fromkeys(expected, largest)
     else:
@@ -111,6 +113,14 @@ def mha_options(source):
         result["window"] = braces(left=left, right=right, sinks=sinks, own_key="attune::OwnKey::" + ("kHidden" if hides_own else "kSeen"))
     if source.option("alibi", 0):
         result["alibi"] = "true"
+    kinds = {"distance": ("kDistance", ["max_distance"]), "buckets": ("kBuckets", ["buckets", "max_distance"]),
+             "causal_buckets": ("kCausalBuckets", ["buckets", "max_distance"]), "grid": ("kGrid", ["rows", "cols", "prefix"]),
+             "grid_distance": ("kGridDistance", ["rows", "cols", "prefix"])}
+    if relative := source.text("relative", None):
+        kind, names = kinds[relative]
+        sizes = dict(zip(names, source.option("relative_size")))
+        result["relative_bias"] = braces(kind="attune::RelativePositions::" + kind,
+                                         **{name: sizes[name] for name in ("max_distance", "buckets", "rows", "cols", "prefix") if name in sizes})
     if softcap := source.option("softcap", 0):
         result["softcap"] = float(softcap)
     norms = {"rms": "kRootMeanSquare", "layer": "kLayerNorm", "unit": "kUnitLength"}

@@ -54,6 +54,16 @@ TEST(PyTorchLayers, of_attention_with_a_trained_factor_name_it_temperature) {
       "k_proj.weight[6,6] out_proj.weight[6,6] q_proj.weight[6,6] temperature[2] v_proj.weight[6,6]");
 }
 
+TEST(PyTorchLayers, of_attention_with_biases_by_relative_position_have_a_table_of_heads) {
+  constexpr AttentionShape kShape{
+      .seq_len = 6,
+      .d_model = 6,
+      .num_heads = 2,
+      .relative_bias = {.kind = attune::RelativePositions::kGrid, .rows = 2, .cols = 3}};
+  expect_tensors<PyTorchModule<MultiHeadAttention<kShape>>>(
+      "k_proj.*[6,6] out_proj.*[6,6] q_proj.*[6,6] relative_bias[2,15] v_proj.*[6,6]");
+}
+
 TEST(PyTorchLayers, attention_without_output_bias_becomes_four_linear_layers) {
   constexpr AttentionShape kShape{.seq_len = 2, .d_model = 6, .num_heads = 2, .output_bias = false};
   expect_tensors<PyTorchModule<MultiHeadAttention<kShape>>>(

@@ -57,7 +57,7 @@ def fields(**values):
     return "{" + ", ".join(f".{name} = {str(value).lower() if isinstance(value, bool) else value}" for name, value in values.items()) + "}"
 
 
-def attention_shape(r, rows, cols, streams=False, keep=None):
+def attention_shape(r, rows, cols, streams=False, keep=None, grids=True):
     heads = r.choice([h for h in (1, 2, 3, 4) if cols % h == 0])
     shape = dict(seq_len=rows, d_model=cols, num_heads=heads)
     if r.random() < 0.4:
@@ -81,6 +81,11 @@ def attention_shape(r, rows, cols, streams=False, keep=None):
         shape["window"] = fields(own_key="OwnKey::kHidden")
     if r.random() < 0.12:
         shape["alibi"] = True
+    if r.random() < 0.15:
+        kind = r.choice(["kDistance", "kBuckets", "kCausalBuckets"] + ["kGrid", "kGridDistance"] * (grids and not streams))
+        wide = r.choice([n for n in (1, 2, 3) if rows > 1 == rows % n or n == 1])
+        shape["relative_bias"] = fields(kind="RelativePositions::" + kind, **(
+            dict(rows=rows // wide, cols=wide, prefix=rows % wide) if "Grid" in kind else dict(max_distance=r.choice([4, 9]), buckets=r.choice([4, 6]))))
     if r.random() < 0.12:
         shape["softcap"] = 5
     if r.random() < 0.15:
@@ -100,7 +105,7 @@ def attention_shape(r, rows, cols, streams=False, keep=None):
 
 
 ORDER = ["seq_len", "d_model", "num_heads", "num_kv_heads", "kv_len", "d_k", "d_v", "d_key", "d_value", "bias", "rotary_dim", "rotary_pairs",
-         "dropout", "keep_weights", "window", "alibi", "softcap", "query_key_norm", "score_scale", "score_scales", "add_bias_kv", "add_zero_attn"]
+         "dropout", "keep_weights", "window", "alibi", "relative_bias", "softcap", "query_key_norm", "score_scale", "score_scales", "add_bias_kv", "add_zero_attn"]
 
 
 def in_order(shape):
@@ -300,7 +305,7 @@ def draw_grouped(r, rows, cols):
 def draw_reduced(r, rows, cols):
     """Attention to the tokens of a layer, often fewer ones. Its queries are the input, or another layer's output."""
     reduction = r.choice([draw_conv, draw_of_sequence])(r, rows, cols)
-    shape = may_drop(r, attention_shape(r, rows, cols))
+    shape = may_drop(r, attention_shape(r, rows, cols, grids=False))
     shape.pop("window", None)  # it can hide all of fewer keys
     shape = in_order(shape | dict(kv_len=reduction.rows, d_key=reduction.cols, d_value=reduction.cols))
     queries = [r.choice([draw_feed_forward, draw_norm, draw_padded, draw_dropout])(r, rows, cols)] * (r.random() < 0.4)

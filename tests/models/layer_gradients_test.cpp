@@ -164,6 +164,39 @@ TEST(LayerGradients, a_trained_factor_of_scores) {
                        .score_scales = 1}>();
 }
 
+TEST(LayerGradients, trained_biases_by_relative_position) {
+  using attune::RelativePositions;
+  self<AttentionShape{.seq_len = 5,
+                      .d_model = 6,
+                      .num_heads = 2,
+                      .relative_bias = {.kind = RelativePositions::kDistance, .max_distance = 2}}>();
+  self<AttentionShape{.seq_len = 5,
+                      .d_model = 8,
+                      .num_heads = 4,
+                      .num_kv_heads = 2,
+                      .rotary_dim = 2,
+                      .keep_weights = false,
+                      .window = {.left = 3},
+                      .alibi = true,
+                      .relative_bias = {.kind = RelativePositions::kGrid, .rows = 2, .cols = 2, .prefix = 1},
+                      .softcap = 3}>(attune::CausalMask{});
+  cross<AttentionShape{.seq_len = 3,
+                       .d_model = 4,
+                       .num_heads = 2,
+                       .kv_len = 6,
+                       .scaling = Scaling::kOne,
+                       .relative_bias = {.kind = RelativePositions::kGridDistance, .rows = 2, .cols = 3},
+                       .add_bias_kv = true,
+                       .add_zero_attn = true,
+                       .offset = 2}>();
+  cross<AttentionShape{
+      .seq_len = 3,
+      .d_model = 4,
+      .num_heads = 2,
+      .kv_len = 7,
+      .relative_bias = {.kind = RelativePositions::kBuckets, .max_distance = 5, .buckets = 8}}>();
+}
+
 TEST(LayerGradients, keys_that_are_appended) {
   cross<AttentionShape{.seq_len = 3,
                        .d_model = 4,

@@ -30,6 +30,39 @@ def rotated(x, rotary_dim, interleaved, offset):
     return torch.cat([turned, rest], -1)
 
 
+def t5_bucket(distance, buckets, max_distance, two_sided):
+    """T5: `distance` is key - query. Logarithms of 32-bit floats, as its code has them."""
+    if two_sided:
+        buckets //= 2
+        later, distance = (distance > 0).long() * buckets, distance.abs()
+    else:
+        later, distance = 0, (-distance).clamp(min=0)
+    exact = buckets // 2
+    far = exact + ((distance.float() / exact).log() / math.log(max_distance / exact) * (buckets - exact)).long()
+    return later + torch.where(distance < exact, distance, far.clamp(max=buckets - 1))
+
+
+def relative_entries(seq_len, kv_len, offset, kind, size):
+    """The entry of each query and key, and the number of entries. `size`: max_distance; buckets and max_distance; or rows, columns and a prefix."""
+    query, key = torch.arange(seq_len)[:, None] + offset, torch.arange(kv_len)[None, :]
+    if kind == "distance":
+        return (key - query).clamp(-size[0], size[0]) + size[0], 2 * size[0] + 1
+    if kind in ("buckets", "causal_buckets"):
+        return t5_bucket(key - query, *size, kind == "buckets"), size[0]
+    rows, cols, prefix = size
+    grid = torch.stack(torch.meshgrid(torch.arange(rows), torch.arange(cols), indexing="ij")).flatten(1)
+    apart = grid[:, :, None] - grid[:, None, :]
+    if kind == "grid":
+        entries, count = (apart[0] + rows - 1) * (2 * cols - 1) + apart[1] + cols - 1, (2 * rows - 1) * (2 * cols - 1)
+    else:
+        entries, count = apart[0].abs() * cols + apart[1].abs(), rows * cols
+    if prefix:
+        entries = F.pad(entries, (prefix, 0, prefix, 0), value=count)
+        entries[prefix:, :prefix], entries[:prefix, :prefix] = count + 1, count + 2
+        count += 3
+    return entries[offset:offset + seq_len], count
+
+
 def visible(seq_len, kv_len, window, offset):
     position = torch.arange(seq_len)[:, None] + offset
     key = torch.arange(kv_len)[None, :]
@@ -82,6 +115,9 @@ def attention(query, key, value, weights, options):
         distance = (torch.arange(seq_len)[:, None] + offset - torch.arange(kv_len)[None, :]).abs()
         slopes = torch.tensor(alibi_slopes(heads), dtype=scores.dtype)
         of_tokens = of_tokens - slopes[:, None, None] * distance
+    if relative := options.get("relative"):
+        entries, _ = relative_entries(seq_len, kv_len, offset, relative, options["relative_size"])
+        of_tokens = of_tokens + weights["relative_bias"][:, entries]
     if window := options.get("window"):
         of_tokens = of_tokens.masked_fill(~visible(seq_len, kv_len, window, offset), -math.inf)
     attn = torch.softmax(torch.cat([of_tokens, scores[..., kv_len:]], -1), -1)
@@ -117,6 +153,9 @@ def case(cases, name, seq_len=5, kv_len=None, num_heads=2, num_kv_heads=None, d_
                 weights[f"{which}_norm.bias"] = draw.normal(d_k, scale=0.3)
     if temperatures:
         weights["temperature"] = torch.tensor(temperatures, dtype=torch.float64)
+    if relative := options.get("relative"):
+        _, entries = relative_entries(seq_len, keys, offset, relative, options["relative_size"])
+        weights["relative_bias"] = draw.normal(num_heads, entries)
     if add_bias_kv:
         weights.update({key: draw.normal(1, 1, kv_width) for key in ("bias_k", "bias_v")})
     grad_out = draw.normal(batch, seq_len, width)
@@ -209,6 +248,13 @@ def attention_option_cases(cases):
     case(cases, "mha_temperature_inverse_rotary", query_key_norm="rms", rotary_dim=4, interleaved=0, score_scale="inverse", temperatures=(1.5, 3))
     case(cases, "mha_cosine_clamped", num_heads=3, query_key_norm="unit", score_scale="clamped", temperatures=(2.3, 5, -1), window=[far, 0, 0])
     case(cases, "mha_rotary_offset", seq_len=3, kv_len=6, rotary_dim=4, interleaved=0, offset=3)
+    case(cases, "mha_relative_distance_grouped", seq_len=7, num_heads=4, num_kv_heads=2, d_k=3, relative="distance", relative_size=[2], window=[far, 0, 0])
+    case(cases, "mha_relative_buckets", seq_len=24, d_k=2, scaling="one", relative="buckets", relative_size=[12, 16])
+    case(cases, "mha_relative_buckets_causal_cross", seq_len=4, kv_len=24, relative="causal_buckets", relative_size=[10, 17], offset=20)
+    case(cases, "mha_relative_grid", seq_len=12, num_heads=3, d_k=5, relative="grid", relative_size=[3, 4, 0])
+    case(cases, "mha_relative_grid_prefix", seq_len=7, relative="grid", relative_size=[2, 3, 1], softcap=1.5, alibi=1)
+    case(cases, "mha_relative_grid_distance", seq_len=6, d_k=6, bias=False, relative="grid_distance", relative_size=[3, 2, 0])
+    case(cases, "mha_relative_bias_kv_cross", seq_len=3, kv_len=6, relative="grid_distance", relative_size=[3, 2, 0], offset=3, add_bias_kv=True, add_zero_attn=1)
     llama(cases, "llama_tied")
     case(cases, "mha_bias_kv_causal", window=[far, 0, 0], add_bias_kv=True)
     case(cases, "mha_cross_bias_kv_zero_attn", kv_len=3, add_bias_kv=True, add_zero_attn=1)

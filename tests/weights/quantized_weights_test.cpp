@@ -168,7 +168,8 @@ void expect_plain_bits(const typename Layer::Input& x) {
   check::fill_set(parameters, rng);
   check::fill(dy, rng);
   ASSERT_EQ(attune::quantize(parameters, narrow), attune::Status::kOk);
-  attune::for_each_tensor([](const auto&, auto& to, const auto& from) { make_plain(from, to); }, plain, narrow);
+  attune::for_each_tensor([](const auto&, auto& to, const auto& from) { make_plain(from, to); }, plain,
+                          narrow);
   expected.run(plain, x, dy);
   pass.run(narrow, x, dy);
   EXPECT_TRUE(check::same_bits(pass.y, expected.y));
@@ -217,6 +218,7 @@ constexpr attune::AttentionShape kAttention{.seq_len = 9,
                                             .num_heads = 2,
                                             .num_kv_heads = 1,
                                             .d_v = 4,
+                                            .relative_bias = {attune::RelativePositions::kGrid, 1, 4, 3, 3},
                                             .softcap = 3,
                                             .query_key_norm = attune::QueryKeyNorm::kRootMeanSquare,
                                             .score_scale = attune::ScoreScale::kFactor,

@@ -13,6 +13,7 @@
 #include <type_traits>
 
 #include <attune/attention/attention_weights.hpp>
+#include <attune/attention/relative_bias.hpp>
 
 namespace ATTUNE_NAMESPACE::detail {
 
@@ -105,16 +106,19 @@ struct HeadBackward {
   // body<count>(first) over the rows of a step; `first` counts within the step.
   template <int work, class Rows, class Body>
   ATTUNE_INLINE void for_rows(const Rows& rows, const Body& body) const {
+    for_rows_of<work>(context.in_any_order(), rows, body);
+  }
+  template <int work, class Rows, class Body>
+  ATTUNE_INLINE static void for_rows_of(const auto& order, const Rows& rows, const Body& body) {
     if constexpr (Rows::kCount == kQueries) {
-      context.in_any_order().template tokens<kQueries, work>(body);
+      order.template tokens<kQueries, work>(body);
     } else if constexpr (std::is_same_v<decltype(rows.own), RowRange>) {
-      context.in_any_order().template rows<Rows::kCount, work>(
-          [&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
-            const int left = rows.own.count - first;
-            if (left > 0) body.template operator()<count>(RowRange{first, (std::min)(left, count)});
-          });
+      order.template rows<Rows::kCount, work>([&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
+        const int left = rows.own.count - first;
+        if (left > 0) body.template operator()<count>(RowRange{first, (std::min)(left, count)});
+      });
     } else {
-      context.in_any_order().template rows<Rows::kCount, work>(body);
+      order.template rows<Rows::kCount, work>(body);
     }
   }
   // C = A·B, a block of rows of C at a time. Only rows and terms with counts(row, rows, term, terms)
@@ -171,7 +175,13 @@ struct HeadBackward {
   // dS, in place of P.
   template <class Rows, class P, class Gradient, class Dropout>
   ATTUNE_INLINE void d_scores(const Rows& rows, const P& p, const Gradient& dp, Dropout& dropout) const {
-    for_rows<(kWorkOfSoftmaxBackward + Scores::template kWorkOfBackward<kDk>)*kKeys>(
+    constexpr int kWork = Scores::template kWorkOfBackward<kDk>;
+    const auto before_scale = [&]<int count>(auto first) ATTUNE_INLINE_LAMBDA {
+      scores.template backward<typename Call::Products>(query.template rows_at<count>(rows.first + first),
+                                                        key, p.template rows_at<count>(first),
+                                                        dp.template rows_at<count>(first));
+    };
+    for_rows<(kWorkOfSoftmaxBackward + (SumsBias<Scores> ? 0 : kWork)) * kKeys>(
         rows, [&]<int count>(auto first) ATTUNE_INLINE_LAMBDA {
           const auto p_rows = p.template rows_at<count>(first);
           const auto dp_rows = dp.template rows_at<count>(first);
@@ -183,9 +193,17 @@ struct HeadBackward {
           if (context.zeros().needed()) kernels::clear_where_zero(count * kKeys, p_rows.data, dp_rows.data);
           softmax_backward<typename P::Scalar, count, kKeys>(p_rows.data, dp_rows.data, scores.scale,
                                                              used_rows(p_rows), used_rows(key));
-          scores.template backward<typename Call::Products>(query.template rows_at<count>(rows.first + first),
-                                                            key, p_rows, dp_rows);
+          if constexpr (!SumsBias<Scores>) before_scale.template operator()<count>(first);
         });
+    if constexpr (SumsBias<Scores>) {
+      for_rows_of<Scores::kWorkOfSum * kKeys>(
+          context.in_order(), rows, [&]<int count>(auto first) ATTUNE_INLINE_LAMBDA {
+            const int from = rows.first + first;
+            scores.sum(p.template rows_at<count>(first), from,
+                       (std::min<int>)(from + count, context.template count<kQueries>()));
+          });
+      if constexpr (kWork > 0) for_rows<kWork * kKeys>(rows, before_scale);
+    }
   }
   // Adds Aᵀ·B to rows of keys, for A[rows, keys] and B[rows, …] of the rows of a step.
   template <class Rows, class A, class B, class To, class ItsTerms, class Sum>

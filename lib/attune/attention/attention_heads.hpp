@@ -89,6 +89,9 @@ struct AttentionHeads {
                                      const auto& d_outputs, const auto& token_context) {
     const auto& context = with_appended<shape>(token_context);
     auto& key_gradients = scratch.backward.key_gradients;
+    if constexpr (requires { scratch.relative.sums; }) {
+      context.stage([&] { scratch.relative.sums.set_zero(); });
+    }
     context.template repeat<shape.num_heads>([&](int head) ATTUNE_INLINE_LAMBDA {
       const auto q = view(tape.query).template columns<shape.d_k>(head * shape.d_k);
       const auto k = rows_of_key(tape, head);
@@ -100,10 +103,11 @@ struct AttentionHeads {
       const auto dropout_from = [&](int first) {
         return dropout_of(tape, scratch, head, first, appended_at<shape>(token_context.keys()));
       };
+      const auto of_head = scores_in_backward(scratch, head, token_context.keys());
       if constexpr (Memory::kOneBlock) {
         const auto weights = weights_in_backward(tape, scratch, head);
         const auto to = [&](const auto& dk, const auto& dv) ATTUNE_INLINE_LAMBDA {
-          attend_backward(q, k, v, weights, d_context, q, dk, dv, scratch.head.data(), scores(),
+          attend_backward(q, k, v, weights, d_context, q, dk, dv, scratch.head.data(), of_head,
                           dropout_from(0), context, SumOfGroup{});
         };
         if constexpr (Memory::kGroup > 1) {
@@ -113,7 +117,7 @@ struct AttentionHeads {
         }
       } else {
         const Scalar* kept = softmax_stats(tape, head);
-        recomputed_attend_backward(q, k, v, d_context, scratch.head.data(), key_gradients, scores(), head,
+        recomputed_attend_backward(q, k, v, d_context, scratch.head.data(), key_gradients, of_head, head,
                                    kept, dropout_from, context, SumOfGroup{});
       }
       if constexpr (Memory::kGroup > 1) {
@@ -204,6 +208,16 @@ struct AttentionHeads {
         });
   }
 
+  // The scores of a head, which sum the gradient of trained biases.
+  ATTUNE_INLINE static auto scores_in_backward([[maybe_unused]] auto& scratch, [[maybe_unused]] int head,
+                                               [[maybe_unused]] const auto& keys) {
+    if constexpr (requires { scratch.relative.sums; }) {
+      return ScoresWithBias<shape, Scores, Scalar>(scores(), &scratch.relative.sums(head, 0),
+                                                   keys.template count<shape.kv_len>());
+    } else {
+      return scores();
+    }
+  }
   // The row values of a head's weights on the tape.
   static Scalar* softmax_stats(auto& tape, int head) {
     return tape.softmax_stats.data() + 2 * head * shape.seq_len;

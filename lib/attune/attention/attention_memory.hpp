@@ -171,6 +171,8 @@ struct AttentionMemory {
     [[no_unique_address]] std::conditional_t<WeightDropout::kDrops, Tensor<Scalar, kQueriesInTraining, kKeys>,
                                              None<0>>
         dropped;  // rows of a head's P
+    [[no_unique_address]] typename Parts::Relative::template StoredIn<Tensor, decltype(Gradients::relative)>
+        relative;
   };
   /// K of one head, one key per column. Rows lie an odd number of cache lines apart, to spread over the sets
   /// of the cache.

@@ -7,6 +7,7 @@
 #include <attune/attention/attention_shape.hpp>
 #include <attune/attention/bias_kv.hpp>
 #include <attune/attention/query_key_norm.hpp>
+#include <attune/attention/relative_bias.hpp>
 #include <attune/attention/score_scale.hpp>
 #include <attune/core/initialize.hpp>
 #include <attune/layers/linear.hpp>
@@ -49,6 +50,8 @@ struct AttentionParameters {
   using Appended = std::conditional_t<shape.add_bias_kv, BiasKv<shape, Scalar>, NoOption<shape, Scalar, 1>>;
   using Scale = std::conditional_t<shape.score_scale != ScoreScale::kNone, ScoreScales<shape, Scalar>,
                                    NoOption<shape, Scalar, 2>>;
+  using Relative = std::conditional_t<shape.relative_bias.kind != RelativePositions::kNone,
+                                      RelativeBiases<shape, Scalar>, NoOption<shape, Scalar, 3>>;
 
   /// W_q, b_q, …, W_o, b_o and the tensors of options, each in the given storage.
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
@@ -66,8 +69,9 @@ struct AttentionParameters {
     [[no_unique_address]] SetOfMember<Norms, 4, Matrix, Vector> norms;  // of queries and keys
     [[no_unique_address]] SetOfMember<Appended, 5, Matrix, Vector> appended;
     [[no_unique_address]] SetOfMember<Scale, 6, Matrix, Vector> scores;  // their trained factor
+    [[no_unique_address]] SetOfMember<Relative, 7, Matrix, Vector> relative;
     ATTUNE_VISITED_FIELDS(Set(query), Set(key), Set(value), Set(output), Inline(norms), Inline(appended),
-                          Inline(scores))
+                          Inline(scores), Inline(relative))
     template <class Initializer>
     void initialize(const Initializer& initializer, Rng& rng) {
       constexpr bool kOverFans = std::is_same_v<Initializer, MultiheadAttentionDefault>;
@@ -81,6 +85,7 @@ struct AttentionParameters {
       norms.initialize(initializer, rng);
       appended.initialize(initializer, rng);
       scores.initialize(initializer, rng);
+      relative.initialize(initializer, rng);
     }
   };
 

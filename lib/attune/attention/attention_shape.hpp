@@ -1,6 +1,7 @@
 // Sizes and options of MultiHeadAttention, and their checks.
 #pragma once
 
+#include <attune/attention/relative_positions.hpp>
 #include <attune/attention/rotary_positions.hpp>
 #include <attune/attention/window_mask.hpp>
 #include <attune/core/fingerprint.hpp>
@@ -60,7 +61,8 @@ struct AttentionShape {
   bool keep_weights = true;     // from forward to backward, seq_len · kv_len per head; false: recompute them
   AttentionWindow window = {};  // the layer's own mask, in addition to the context's
   bool alibi = false;           // AlibiBias (alibi.hpp), in addition to the context's mask
-  double softcap = 0;           // scaled scores s become softcap · tanh(s / softcap); 0: unchanged
+  RelativeBias relative_bias = {};  // trained biases of the scores by relative position
+  double softcap = 0;               // scaled scores s become softcap · tanh(s / softcap); 0: unchanged
   QueryKeyNorm query_key_norm = QueryKeyNorm::kNone;
   double query_key_epsilon = 1e-5;
   ScoreScale score_scale = ScoreScale::kNone;
@@ -68,7 +70,7 @@ struct AttentionShape {
   bool add_bias_kv = false;      // appends a trained key and value after projection and rotation; no mask
                                  // hides them (PyTorch)
   bool add_zero_attn = false;    // appends a key and value of zeros, also never hidden
-  int offset = 0;  // position of the first query, for rotation, window and ALiBi; keys start at 0
+  int offset = 0;  // position of the first query, for rotation, window and biases; keys start at 0
 
   /// The key head of a query head: head h reads K and V of head h / (num_heads / num_kv_heads).
   [[nodiscard]] constexpr int kv_head_of(int head) const { return head / (num_heads / num_kv_heads); }
@@ -95,6 +97,9 @@ constexpr std::uint32_t fingerprint_of(const AttentionShape& shape) {
   add(shape.num_kv_heads != shape.num_heads, "num_kv_heads", shape.num_kv_heads);
   add(shape.window.hides(), "window", shape.window.left, shape.window.right, shape.window.sinks);
   add(shape.alibi, "alibi");
+  add(shape.relative_bias.kind != RelativePositions::kNone, "relative_bias", shape.relative_bias.kind,
+      shape.relative_bias.max_distance, shape.relative_bias.buckets, shape.relative_bias.rows,
+      shape.relative_bias.cols, shape.relative_bias.prefix);
   add(shape.softcap != 0, "softcap", shape.softcap);
   add(shape.query_key_norm != QueryKeyNorm::kNone, "query_key_norm", shape.query_key_norm,
       shape.query_key_epsilon);
@@ -128,7 +133,9 @@ constexpr int wrong_option(const AttentionShape& shape) {
       shape.score_scales != shape.num_heads) {
     return 11;
   }
-  return shape.offset >= 0 && shape.offset <= 1 << 30 ? 0 : 12;
+  if (shape.offset < 0 || shape.offset > 1 << 30) return 12;
+  if (valid_relative_bias(shape.relative_bias, shape.seq_len, shape.kv_len, shape.offset)) return 0;
+  return shape.relative_bias.on_grid() ? 13 : 14;
 }
 /// The layer's shape; after an error, a valid shape with the same tokens, so that no other check fails.
 template <AttentionShape shape>
@@ -165,6 +172,14 @@ constexpr AttentionShape checked_attention_shape() {
   static_assert(Holds<(kWrong != 11)>,
                 "attune::MultiHeadAttention: score_scales must be 1 for all heads, or num_heads");
   static_assert(Holds<(kWrong != 12)>, "attune::MultiHeadAttention: offset must be in [0, 2^30]");
+  static_assert(
+      Holds<(kWrong != 13)>,
+      "attune::MultiHeadAttention: the grid of relative_bias has other tokens than the layer; kv_len "
+      "must be prefix + rows * cols, and offset + seq_len at most kv_len");
+  static_assert(
+      Holds<(kWrong != 14)>,
+      "attune::MultiHeadAttention: relative_bias needs max_distance in [1, 32768]; buckets, at least "
+      "2 per side and at most 128, need a max_distance above half of a side");
   if (kWrong == 0) return shape;
   return {.seq_len = at_least_one(shape.seq_len),
           .d_model = at_least_one(shape.d_model),

@@ -64,6 +64,14 @@ struct AttentionParts {
   template <int tokens>
   using Angles =
       std::conditional_t<Operands::kRotates, SineTable<Scalar, tokens, kShape.rotary_dim / 2>, NoAngles>;
+  /// Calls body() with the biases by relative position, if there are any.
+  ATTUNE_INLINE static void with_bias([[maybe_unused]] const auto& parameters, const auto& body) {
+    if constexpr (kShape.relative_bias.kind == RelativePositions::kNone) {
+      body();
+    } else {
+      body(relative_bias_of<kShape>(parameters));
+    }
+  }
   template <int tokens>
   static void compute_angles([[maybe_unused]] std::uint64_t position, [[maybe_unused]] Angles<tokens>& angles,
                              [[maybe_unused]] auto& beyond) {
@@ -95,14 +103,15 @@ using AddRows = void(int count, const Scalar* weights, const Scalar* rows, Scala
 
 /// Weights of one query in one head, on the axis of the visible keys. `scores` has room for one score per
 /// slot. score_blocks(blocks, first, to) writes the products of the query with the keys of whole blocks.
-/// largest() returns a bound of |q|²·|k|²; nullptr if unknown.
+/// largest() returns a bound of |q|²·|k|²; nullptr if unknown. `relative` is the layer's RelativeBiasMask, if
+/// it has one.
 template <class Parts, CacheShape kept, class Scalar, class ScoreBlocks, class Largest>
 ATTUNE_INLINE void weigh_cached_keys(const VisibleKeys<kept>& visible, [[maybe_unused]] int head,
                                      Scalar* const scores, const ScoreBlocks& score_blocks,
-                                     [[maybe_unused]] const Largest& largest) {
+                                     [[maybe_unused]] const Largest& largest, const auto&... relative) {
   constexpr int kBlock = kernels::kCacheBlock;
-  // Softcap and ALiBi need scaled scores; else softmax scales them.
-  constexpr bool kScalesScores = Parts::kShape.softcap > 0 || Parts::kShape.alibi;
+  // Softcap and biases need scaled scores; else softmax scales them.
+  constexpr bool kScalesScores = Parts::kShape.softcap > 0 || Parts::kShape.alibi || sizeof...(relative) > 0;
   const auto blocks_before = [](int slots) ATTUNE_INLINE_LAMBDA {
     return static_cast<int>(static_cast<unsigned>(slots) / kBlock);
   };
@@ -125,6 +134,9 @@ ATTUNE_INLINE void weigh_cached_keys(const VisibleKeys<kept>& visible, [[maybe_u
         bias.template bias<kBlock>(head, 0, to + i * kBlock);
       }
     }
+    for (int i = 0; i < blocks && sizeof...(relative) > 0; ++i) {
+      (relative.at(run.distance - i * kBlock).template bias<kBlock>(head, 0, to + i * kBlock), ...);
+    }
     hide_up_to(run.axis);
     end = run.axis + run.count;
   }
@@ -144,7 +156,7 @@ ATTUNE_INLINE void weigh_cached_keys(const VisibleKeys<kept>& visible, [[maybe_u
 template <class Parts, CacheShape kept, class Scalar, class HeadBlocks>
 [[gnu::noinline]] void attend_to_cache(const VisibleKeys<kept>& visible, const HeadBlocks& blocks_of_head,
                                        int head, const Scalar* query, Scalar* scores, Scalar* context,
-                                       AddRows<Scalar>& add_rows) {
+                                       AddRows<Scalar>& add_rows, const auto&... relative) {
   constexpr int kBlock = kernels::kCacheBlock, kDk = Parts::kDk, kDv = Parts::kDv;
   weigh_cached_keys<Parts>(
       visible, head, scores,
@@ -153,7 +165,8 @@ template <class Parts, CacheShape kept, class Scalar, class HeadBlocks>
       },
       [&]() ATTUNE_INLINE_LAMBDA {
         return kernels::sum_of_few_squares<kDk>(query) * blocks_of_head.most_squares;
-      });
+      },
+      relative...);
 
   // The first sum of products is computed in `context`; the others are computed in `beside` and added to it.
   Scalar beside[std::size_t{kDv}];
@@ -177,7 +190,8 @@ template <class Parts, CacheShape kept, class Scalar, class HeadBlocks>
 template <class Parts, class Tokens, CacheShape kept>
 [[gnu::noinline]] void attend_to_int8_cache(const VisibleKeys<kept>& visible,
                                             const typename Tokens::Head& head_view, int head,
-                                            const float* query, float* scores, float* context) {
+                                            const float* query, float* scores, float* context,
+                                            const auto&... relative) {
   constexpr int kBlock = kernels::kCacheBlock, kDk = Parts::kDk, kDv = Parts::kDv;
   std::int8_t integers[std::size_t{kDk}];
   const float query_scale = kernels::quantize_row(
@@ -189,7 +203,7 @@ template <class Parts, class Tokens, CacheShape kept>
                                   head_view.keys + first * kBlock * kDk,
                                   head_view.key_scales + first * kBlock, to);
       },
-      nullptr);
+      nullptr, relative...);
 
   using Sum = std::conditional_t<(Tokens::Places::kSlots > 131072), std::int64_t, std::int32_t>;
   std::uint32_t largest = 0;
@@ -224,6 +238,9 @@ struct AttentionStream : AttentionParts<Attention> {
         "attune: a stream has no last token to append keys to; leave out add_bias_kv and add_zero_attn");
     static_assert(Holds<(Attention::kShape.window.own_key == OwnKey::kSeen)>,
                   "attune: the first token of a stream sees no key but its own; leave out OwnKey::kHidden");
+    static_assert(
+        Holds<!Attention::kShape.relative_bias.on_grid()>,
+        "attune: a stream has no grid of tokens; use the distances or buckets of RelativePositions");
     return kept_of<kShape, cache>();
   }();
   static constexpr bool kInt8 = cache.precision == CachePrecision::kInt8;
@@ -255,6 +272,16 @@ struct AttentionStream : AttentionParts<Attention> {
     OfLength<typename Attention::ValueProjection, tokens>::forward(parameters.value, x, scratch.value);
     Operands::finish_queries(parameters, scratch, Context<>{}, scratch.angles);
     Operands::finish_keys(parameters, scratch, Context<>{}, scratch.angles);
+    Parts::with_bias(parameters, [&](const auto&... relative) ATTUNE_INLINE_LAMBDA {
+      attend_token_by_token(position, memory, scratch, relative...);
+    });
+    OfLength<typename Attention::OutputProjection, tokens>::forward(parameters.output, view(scratch.outputs),
+                                                                    y);
+  }
+
+ private:
+  ATTUNE_INLINE static void attend_token_by_token(std::uint64_t position, auto& memory, Scratch& scratch,
+                                                  const auto&... relative) {
     for (int i = 0; i < tokens; ++i) {
       const std::uint64_t at = position + static_cast<std::uint64_t>(i);
       memory.append(at, &scratch.key(i, 0), &scratch.value(i, 0));
@@ -263,13 +290,15 @@ struct AttentionStream : AttentionParts<Attention> {
         for (int head = 0; head < kHeads; ++head) {
           attend_to_int8_cache<Parts, Tokens>(visible, memory.heads[kShape.kv_head_of(head)], head,
                                               static_cast<const float*>(&scratch.query(i, head * kDk)),
-                                              scratch.scores.data(), &scratch.outputs(i, head * kDv));
+                                              scratch.scores.data(), &scratch.outputs(i, head * kDv),
+                                              relative...);
         }
       } else {
         const auto attend = [&](int head, AddRows<Scalar>& add_rows) {
           attend_to_cache<Parts>(visible, memory.heads[kShape.kv_head_of(head)], head,
                                  static_cast<const Scalar*>(&scratch.query(i, head * kDk)),
-                                 scratch.scores.data(), &scratch.outputs(i, head * kDv), add_rows);
+                                 scratch.scores.data(), &scratch.outputs(i, head * kDv), add_rows,
+                                 relative...);
         };
         for (int head = 0; head < kHeads; ++head) attend(head, kernels::add_weighted_rows<kDv, Scalar>);
         // As with every mask, a weight of zero has no influence, even beside NaN or infinity.
@@ -280,8 +309,6 @@ struct AttentionStream : AttentionParts<Attention> {
         }
       }
     }
-    OfLength<typename Attention::OutputProjection, tokens>::forward(parameters.output, view(scratch.outputs),
-                                                                    y);
   }
 };
 
@@ -291,7 +318,12 @@ struct MemoryStream : AttentionParts<Attention> {
   using Parts = AttentionParts<Attention>;
   using Parts::kShape, Parts::kHeads, Parts::kKvHeads, Parts::kDk, Parts::kDv;
   using typename Parts::Scalar;
-  static constexpr int kKeys = Attention::kKeys;  // with appended keys
+  static constexpr int kKeys = [] {  // with appended keys
+    static_assert(
+        Holds<!Attention::kShape.relative_bias.on_grid()>,
+        "attune: a stream has no grid of tokens; use the distances or buckets of RelativePositions");
+    return Attention::kKeys;
+  }();
 
   struct Memory {
     static constexpr std::uint32_t kFingerprint = fingerprint("keys rotated and scaled, in rows");
@@ -329,7 +361,7 @@ struct MemoryStream : AttentionParts<Attention> {
     Parts::template compute_angles<tokens>(position, scratch.angles, memory.beyond);
     OfLength<typename Attention::QueryProjection, tokens>::forward(parameters.query, x, scratch.query);
     Parts::template OperandsOf<tokens>::finish_queries(parameters, scratch, Context<>{}, scratch.angles);
-    const auto& masks = with_options<kShape>(mask);
+    const auto& masks = with_options<kShape>(parameters, mask);
     const auto key = view(std::as_const(memory.key)), value = view(std::as_const(memory.value));
     const auto context = Context(masks).template with_products<Products>().skipping_zeros(value);
     constexpr int kQueries = static_cast<int>((std::min)(most, std::uint64_t{kUnlimited}));

@@ -169,7 +169,7 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<attention_shape, Sc
                        ConstView<ValueInput> value, TapeOf<GradientSet>& tape, ConstView<Output> dy,
                        DQuery&& d_query, DKey&& d_key, DValue&& d_value, Gradients& gradients,
                        ScratchOf<GradientSet>& scratch, const Call& context = {}) {
-    const auto& mask = with_options(context);
+    const auto& mask = with_options(parameters, context);
     const auto keys = context.keys();
     const auto all = Heads::zero_skipping_context(context.with_mask(mask), tape, context.first(query),
                                                   keys.first(key), keys.first(value));
@@ -194,7 +194,7 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<attention_shape, Sc
                             ConstView<Output> dy, Dx&& dx, Gradients& gradients,
                             ScratchOf<GradientSet>& scratch, const Call& context) {
     check_self_attention();
-    const auto& mask = with_options(context);
+    const auto& mask = with_options(parameters, context);
     const auto all = context.with_mask(mask);
     backward_heads(parameters, tape, dy, gradients, scratch, Heads::zero_skipping_context(all, tape));
     const ConstView<Input> x = input();
@@ -209,8 +209,9 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<attention_shape, Sc
  private:
   // The mask of a context, combined with the masks of the layer's options.
   template <AnyContext Call>
-  ATTUNE_INLINE static constexpr decltype(auto) with_options(const Call& context) {
-    return detail::with_options<shape>(context.mask(), detail::appended_at<shape>(context.keys()));
+  ATTUNE_INLINE static constexpr decltype(auto) with_options(const auto& parameters, const Call& context) {
+    return detail::with_options<shape>(parameters, context.mask(),
+                                       detail::appended_at<shape>(context.keys()));
   }
   static constexpr void check_self_attention() {
     static_assert(detail::Holds<kSelfAttention>,
@@ -230,7 +231,7 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<attention_shape, Sc
     ValueProjection::forward(parameters.value, value, Operands::of_tokens(kept.value), dense.keys());
     Operands::finish_queries(parameters, kept, dense);
     Operands::finish_keys(parameters, kept, dense);
-    const auto& mask = with_options(context);
+    const auto& mask = with_options(parameters, context);
     Heads::forward(context.with_mask(mask), outputs, kept, scratch...);
     if constexpr (!std::is_same_v<Y, detail::NoOutput>) {
       OutputProjection::forward(parameters.output, outputs, y, dense);
@@ -259,6 +260,7 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<attention_shape, Sc
       }
     };
     Heads::backward(tape, scratch, d_outputs, context);
+    Parts::Relative::backward(scratch.relative, gradients.relative, context, Heads::scores().scale);
     Operands::backward(parameters, tape, gradients, context.without_mask());
   }
   // Gradients of the projections' parameters.

@@ -8,6 +8,7 @@
 #include <attune/attention/alibi.hpp>
 #include <attune/attention/attention_shape.hpp>
 #include <attune/attention/mask.hpp>
+#include <attune/attention/relative_bias.hpp>
 #include <attune/core/memory.hpp>
 
 namespace ATTUNE_NAMESPACE::detail {
@@ -34,6 +35,24 @@ constexpr auto window_of() {
 template <AttentionShape shape>
 constexpr auto alibi_of() {
   return first_if<shape.alibi>(AlibiBias<shape.num_heads>{shape.offset}, NoMask{});
+}
+
+/// The biases by relative position, from `parameters`.
+template <AttentionShape shape>
+ATTUNE_INLINE constexpr auto relative_bias_of([[maybe_unused]] const auto& parameters) {
+  if constexpr (shape.relative_bias.kind == RelativePositions::kNone) {
+    return NoMask{};
+  } else {
+    const auto* table = parameters.relative.relative_bias.data();
+    using Element = std::remove_const_t<std::remove_pointer_t<decltype(table)>>;
+    return RelativeBiasMask<shape.relative_bias, Element>{table, shape.offset};
+  }
+}
+/// The masks of the shape's options.
+template <AttentionShape shape>
+ATTUNE_INLINE constexpr auto own_masks(const auto& parameters) {
+  constexpr auto kConstant = both_masks(window_of<shape>(), alibi_of<shape>());
+  return both_masks(kConstant, relative_bias_of<shape>(parameters));
 }
 
 /// Applies a mask to the first kMasked keys. Every query sees the appended keys at `at`. If `at` is an int,
@@ -69,12 +88,12 @@ struct MaskOfFirstKeys {
 
 /// `mask` itself if the shape has no masks of its own, else a copy of both. Appended keys begin at `at`.
 template <AttentionShape shape, AttentionMask Mask, class At = std::integral_constant<int, shape.kv_len>>
-constexpr decltype(auto) with_options(const Mask& mask, [[maybe_unused]] At at = {}) {
-  constexpr auto kOwn = both_masks(window_of<shape>(), alibi_of<shape>());
+constexpr decltype(auto) with_options(const auto& parameters, const Mask& mask, [[maybe_unused]] At at = {}) {
+  const auto own = own_masks<shape>(parameters);
   if constexpr (shape.num_keys() == shape.kv_len) {
-    return both_masks(kOwn, mask);
+    return both_masks(own, mask);
   } else {
-    const auto& both = both_masks(kOwn, mask);
+    const auto& both = both_masks(own, mask);
     using Both = std::remove_cvref_t<decltype(both)>;
     if constexpr (std::is_same_v<Both, NoMask>) {
       return NoMask{};

@@ -56,6 +56,8 @@ struct EncoderLayerNames {
   const char* key_norm = nullptr;    // norm of each head's keys
   // Trained factor of the scores: the full name of its tensor
   const char* score_scale = nullptr;
+  // Biases by relative position: the full name of their tensor, [heads, entries]
+  const char* relative_bias = nullptr;
   const char* scale1 = nullptr;  // LayerScale of the attention: the full name of its tensor
   const char* scale2 = nullptr;  // LayerScale of the network
   // Full names of tensors that pack queries, keys and values in this order, in place of three linear layers.
@@ -91,6 +93,7 @@ inline constexpr EncoderLayerNames kLayersAlone{.query = "q_proj",
                                                 .query_norm = "q_norm",
                                                 .key_norm = "k_norm",
                                                 .score_scale = "temperature",
+                                                .relative_bias = "relative_bias",
                                                 .scale1 = "ls1.gamma",
                                                 .scale2 = "ls2.gamma"};
 inline constexpr EncoderLayerNames kGatedAlone{.linear1 = "up", .linear2 = "down", .gate = "gate"};
@@ -126,10 +129,11 @@ constexpr bool names_projections(const EncoderLayerNames& names, bool bias) {
 constexpr bool norms_have_tensors(const AttentionShape& shape) {
   return shape.query_key_norm != QueryKeyNorm::kNone && shape.query_key_norm != QueryKeyNorm::kUnitLength;
 }
-/// Whether a table has a name for each tensor of an attention's norms and factor.
+/// Whether a table has a name for each tensor of an attention's options.
 constexpr bool names_options(const EncoderLayerNames& names, const AttentionShape& shape) {
   return ((names.query_norm && names.key_norm) || !norms_have_tensors(shape)) &&
-         (names.score_scale || shape.score_scale == ScoreScale::kNone);
+         (names.score_scale || shape.score_scale == ScoreScale::kNone) &&
+         (names.relative_bias || shape.relative_bias.kind == RelativePositions::kNone);
 }
 
 }  // namespace detail
@@ -295,9 +299,9 @@ template <Conv2dShape shape, class Scalar, const EncoderLayerNames* table>
 struct PyTorchNames<Conv2d<shape, Scalar>, table> : detail::ConvolutionNames<Conv2d<shape, Scalar>> {};
 
 /// nn.MultiheadAttention: W_q, W_k and W_v in one tensor, unless kdim or vdim differs from embed_dim. PyTorch
-/// has no module for grouped heads, normalized queries and keys, a trained factor of the scores, or biases of
-/// some projections only. Their names are `q_proj`, `k_proj`, `v_proj` and `out_proj`, each an nn.Linear,
-/// `q_norm` and `k_norm`, and `temperature`.
+/// has no module for grouped heads, normalized queries and keys, a trained factor of the scores or biases by
+/// relative position, or biases of some projections only. Their names are `q_proj`, `k_proj`, `v_proj` and
+/// `out_proj`, each an nn.Linear, `q_norm` and `k_norm`, `temperature`, and `relative_bias`.
 template <AttentionShape shape, class Scalar, const EncoderLayerNames* table>
 struct PyTorchNames<MultiHeadAttention<shape, Scalar>, table> {
   /// The layer.
@@ -306,6 +310,8 @@ struct PyTorchNames<MultiHeadAttention<shape, Scalar>, table> {
   static constexpr bool kNormalizes = detail::norms_have_tensors(shape);
   /// Whether scores have a trained factor.
   static constexpr bool kScales = shape.score_scale != ScoreScale::kNone;
+  /// Whether scores have biases by relative position.
+  static constexpr bool kBiases = shape.relative_bias.kind != RelativePositions::kNone;
   /// Whether queries, keys and values come from tokens of the same width.
   static constexpr bool kOneWidth = shape.d_key == shape.d_model && shape.d_value == shape.d_model;
 
@@ -323,7 +329,7 @@ struct PyTorchNames<MultiHeadAttention<shape, Scalar>, table> {
       visitor(StateDictPlace<StateDictLayout::kKey>{{"bias_v", parent}}, set.appended.bias_v);
     }
   }
-  /// The projections, norms and the factor, by the names of a table.
+  /// The projections, norms, the factor and biases of scores, by the names of a table.
   template <const EncoderLayerNames& names>
   static constexpr void visit_by(const auto& visitor, const TensorPath* parent, auto&& set) {
     if constexpr (names.qkv_weight == nullptr) {
@@ -354,6 +360,10 @@ struct PyTorchNames<MultiHeadAttention<shape, Scalar>, table> {
     if constexpr (kScales) {
       visitor(StateDictPlace<StateDictLayout::kVector>{{names.score_scale, parent}}, set.scores.score_scale);
     }
+    if constexpr (kBiases) {
+      visitor(StateDictPlace<StateDictLayout::kTable>{{names.relative_bias, parent}},
+              set.relative.relative_bias);
+    }
   }
 
  private:
@@ -362,15 +372,16 @@ struct PyTorchNames<MultiHeadAttention<shape, Scalar>, table> {
   }
   template <bool complete>
   static constexpr bool check_alone() {
-    static_assert(detail::Holds<complete>,
-                  "attune::EncoderLayerNames: attention_alone lacks a name: query, key and value, or "
-                  "qkv_weight and qkv_bias; output; query_norm, key_norm and score_scale if used");
+    static_assert(
+        detail::Holds<complete>,
+        "attune::EncoderLayerNames: attention_alone lacks a name: query, key and value, or "
+        "qkv_weight and qkv_bias; output; query_norm, key_norm, score_scale and relative_bias if used");
     return complete;
   }
   /// The names of nn.MultiheadAttention, or of four linear layers.
   static constexpr const EncoderLayerNames& torch_names() {
     constexpr bool kFourLinears = shape.num_kv_heads != shape.num_heads ||
-                                  shape.query_key_norm != QueryKeyNorm::kNone || kScales ||
+                                  shape.query_key_norm != QueryKeyNorm::kNone || kScales || kBiases ||
                                   shape.output_bias != shape.bias;
     static_assert(
         detail::Holds<(kFourLinears ||
@@ -514,7 +525,8 @@ struct PyTorchNames<Layer, model_table> {
   static constexpr bool check_table() {
     static_assert(detail::Holds<complete>,
                   "attune::EncoderLayerNames: the table lacks a name for a part of the layer: gate, "
-                  "query_norm, key_norm, score_scale, scale1, scale2; norm3 or memory of a decoder layer");
+                  "query_norm, key_norm, score_scale, relative_bias, scale1, scale2; norm3 or memory of a "
+                  "decoder");
     return complete;
   }
   static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {

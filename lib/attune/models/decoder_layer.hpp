@@ -216,7 +216,7 @@ struct DecoderLayerOf
 /// Every size and option of PyTorch's layer, with PyTorch's defaults except for dropout.
 struct DecoderLayerShape {
   AttentionShape attention;  // self-attention; bias and dropout as in EncoderLayerShape. Attention to the
-                             // memory has the same shape, without positions, window and alibi
+                             // memory has the same shape, without positions, window and biases
   int d_ff;                  // features of a token inside the feed-forward network
   int memory_len = attention.seq_len;  // tokens of the memory, of d_model features
   Activation activation = Activation::kRelu;
@@ -235,6 +235,7 @@ constexpr AttentionShape cross_attention(AttentionShape shape, int memory_len) {
   shape.rotary_base = kDefault.rotary_base;
   shape.window = kDefault.window;
   shape.alibi = kDefault.alibi;
+  shape.relative_bias = kDefault.relative_bias;
   shape.offset = kDefault.offset;
   return shape;
 }
