@@ -469,6 +469,51 @@ class Cosines(nn.Module):
         return self.out((self.change(self, scores).softmax(-1) @ v).transpose(1, 2).flatten(2))
 
 
+def of_pairs(tokens, entry):
+    """The entry of each query and key, [tokens, tokens]."""
+    return torch.tensor([[entry(query, key) for key in range(tokens)] for query in range(tokens)])
+
+
+def swin(i, j, cols=3, rows=2):
+    return (i // cols - j // cols + rows - 1) * (2 * cols - 1) + i % cols - j % cols + cols - 1
+
+
+def beit(i, j):
+    return swin(i - 1, j - 1) if i and j else 17 if i == j else 16 if i else 15
+
+
+def levit(i, j):
+    """Distances on a grid of 2 × 3, in another order than attune's."""
+    return [0, 1, 2, 5, 4, 3][3 * abs(i // 3 - j // 3) + abs(i % 3 - j % 3)]
+
+
+def t5(i, j, two_sided=True, buckets=8, max_distance=16):
+    side = buckets // 2 if two_sided else buckets
+    exact, away = side // 2, abs(j - i) if two_sided else max(i - j, 0)
+    far = exact + int(math.log(max(away, 1) / exact) / math.log(max_distance / exact) * (side - exact) + 1e-9)
+    return (side if two_sided and j > i else 0) + (away if away < exact else min(far, side - 1))
+
+
+def with_biases(tokens, entry, size, turned=True, change=lambda own, s, bias: s + bias, start=parameter, **parts):
+    """Attention with a table [size, heads], or [heads, size], and its input."""
+    index = of_pairs(tokens, entry)
+    block = Block(Attention(lambda own, x, s: change(own, s, own.table[index].permute(2, 0, 1) if turned else own.table[:, index])), True)
+    return with_parts(block, table=start(*((size, HEADS) if turned else (HEADS, size))), **parts), torch.randn(BATCH, tokens, WIDTH)
+
+
+class OneTable(nn.Module):
+    """Two blocks with one table of biases, as T5."""
+
+    def __init__(self):
+        super().__init__()
+        self.table, index = nn.Embedding(8, HEADS), of_pairs(TOKENS, t5)
+        self.a, self.b = (Attention(lambda own, x, s: s + self.table(index).permute(2, 0, 1)) for _ in range(2))
+
+    def forward(self, x):
+        x = x + self.a(x)
+        return x + self.b(x)
+
+
 def with_temperature(change, values=0.3, shape=(HEADS, 1, 1), scale=1.0):
     """A block whose attention has a temperature t; `change(t, scores)`."""
     return with_parts(Block(Attention(lambda own, x, scores: change(own.temperature, scores), scale)), temperature=nn.Parameter(values + 0.5 * torch.rand(shape)))
@@ -656,6 +701,17 @@ def exported():
         "scores with a constant that softmax takes out": (Block(Attention(lambda own, x, scores: scores + 3)), rows()),
         "a temperature, and no token that sees itself": (with_temperature(
             lambda t, s: (s * t.exp()).masked_fill(torch.eye(TOKENS, dtype=torch.bool), -torch.finfo(s.dtype).max), -0.7, ()), rows()),
+        "biases of offsets on a grid": with_biases(6, swin, 15),
+        "biases of offsets on a grid with a class token": with_biases(7, beit, 18),
+        "biases of distances on a grid, in another order": with_biases(6, levit, 6, False),
+        "biases over a number": with_biases(6, levit, 6, change=lambda own, s, bias: s + bias / 0.5),
+        "biases of clipped distances": with_biases(7, lambda i, j: min(max(j - i, -3), 3) + 3, 7),
+        "biases of some distances of a table": with_biases(7, lambda i, j: i - j + 9, 21, False),
+        "biases of distances in both directions": with_biases(7, lambda i, j: abs(i - j), 7, False),
+        "biases of T5's buckets": with_biases(18, t5, 8),
+        "biases of T5's buckets, of a causal model": with_biases(18, lambda i, j: t5(i, j, False), 8, change=lambda own, s, bias: s + bias + torch.full((18, 18), -1e9).triu(1)),
+        "biases of zero, and a temperature": with_biases(6, levit, 6, change=lambda own, s, bias: s * own.temperature + bias, start=lambda *shape: nn.Parameter(torch.zeros(shape)),
+                                                         temperature=nn.Parameter(0.5 + torch.rand(HEADS, 1, 1))),
         "a temperature of each head": (with_temperature(lambda t, s: s * t, scale=0.5), rows()),
         "a temperature that divides": (with_temperature(lambda t, s: (s / t), 1.0, 1), rows()),
         "a temperature at its start": (with_parts(Block(Attention(lambda own, x, s: s * own.temperature)), temperature=nn.Parameter(torch.ones(1))), rows()),
@@ -1313,6 +1369,10 @@ def refused():
         "pruning": (nn.Sequential(pruned(nn.Linear(WIDTH, 3))), rows(), ["prune.remove(model.0, 'weight')"]),
         "statistics of a sample": (nn.Sequential(Function(lambda x: x - x.mean(1, keepdim=True)), nn.Linear(WIDTH, 3)), rows(), ["no residual connection"]),
         "relative positions of zero": (*scores(lambda own, x, s: s + own.table, table=nn.Parameter(torch.zeros(HEADS, TOKENS, TOKENS))), ["attention.table", "takes part in forward"]),
+        "biases of one table for all heads": (*with_biases(6, swin, 15, change=lambda own, s, bias: s + bias[:1]), ["biases that are not by distance", "attention.table"]),
+        "biases that a function computes": (*with_biases(6, swin, 15, change=lambda own, s, bias: s + 16 * bias.sigmoid()), ["biases that are not by distance", "attention.table"]),
+        "biases of offsets in another place of a grid": (*with_biases(6, lambda i, j: swin(i, j) if i < 5 else 14 - swin(i, j), 15), ["biases that are not by distance"]),
+        "one table of biases for two layers": (OneTable(), rows(), ["table.weight is a tensor of two layers"]),
         "a temperature of another function": (with_temperature(lambda t, s: s * t.sigmoid()), rows(), ["attention.temperature", "takes part in forward"]),
         "a temperature with another limit": (with_temperature(lambda t, s: s * t.clamp(max=3).exp()), rows(), ["a temperature that is neither", "attention.temperature"]),
         "temperatures of two parameters": (*scores(lambda own, x, s: s * own.a * own.b, a=nn.Parameter(torch.ones(1)), b=nn.Parameter(torch.ones(1))), ["attention.", "takes part in forward"]),

@@ -96,6 +96,7 @@ TEST(DecoderLayer, passes_options_on_to_its_attentions) {
     shape.rotary_base = 10'000;
     shape.window = {};
     shape.alibi = false;
+    shape.relative_bias = {};
   });
   using Layer = attune::DecoderLayer<DecoderLayerShape{.attention = kSelf, .d_ff = 5, .memory_len = 6}>;
   EXPECT_TRUE((std::is_same_v<Layer::SelfAttention, attune::MultiHeadAttention<kSelf>>));

@@ -12,6 +12,7 @@ from .formulas import AFFINE, NORMS, close, draw, moved
 from .layers import rotary_frequencies
 from .normal import REFUSED, Constant, Value, side_by_side
 from .padding_masks import HIDDEN, PaddingMasks
+from .relative_bias import RelativePositions
 from .temperature import Temperatures
 
 PADDING = "export without it; padding is given at run time, and the folder's README.md shows its SequenceLength"
@@ -128,7 +129,7 @@ def of_head(constant, width):
     return rows.each(lambda item: item[0]) if same else constant
 
 
-class AttentionMatch(PaddingMasks, Temperatures):
+class AttentionMatch(PaddingMasks, RelativePositions, Temperatures):
     """The part of a Matcher that knows attention."""
 
     def on_contract(self, value):
@@ -145,7 +146,7 @@ class AttentionMatch(PaddingMasks, Temperatures):
             raise Unsupported("a softmax over something else than keys")
         head = head_of(value.data["left"], scores, size)
         padding = None if ids is None else (ids, self.padding_of(inner, scores, ids, heads, size))
-        temperature, scale, mask = self.scale_and_mask(inner, scores, heads, size, padding)
+        temperature, scale, mask, relative = self.scale_and_mask(inner, scores, heads, size, padding)
         window = window_of(mask)
         query = self.projection(scores.sources[0], scores.data["left"][head], norms=True)
         key = self.projection(scores.sources[1], scores.data["right"][head].transpose(1, 2), norms=True)
@@ -164,8 +165,10 @@ class AttentionMatch(PaddingMasks, Temperatures):
             if len(temperature.parameter.values) > 1:
                 temperature.parameter = temperature.parameter.each(lambda item: item[head])
             as_cosines(query, key, temperature)
+        if relative is not None:
+            relative.table = relative.table.each(lambda item: item[head])
         found = self.new("attention", [query.source, key.source], value, query=query, key=key, values=context, window=window, width=width,
-                         mask=mask[:, head].permute(1, 0, 2), padding=padding, temperature=temperature)
+                         mask=mask[:, head].permute(1, 0, 2), padding=padding, temperature=temperature, relative=relative)
         found.reads = [] if padding is None else [ids]
         return found
 
@@ -230,14 +233,21 @@ class AttentionMatch(PaddingMasks, Temperatures):
         return found, None
 
     def scale_and_mask(self, inner, scores, heads, size, padding=None):
-        """softmax(temperature · scale · scores + mask): the Temperature or None, the scale, and what is hidden [rows, heads, keys] where no id is padding."""
+        """softmax(temperature · scale · scores + bias + mask): the Temperature or None, the scale, what is hidden [rows, heads, keys] where no id is
+        padding, and the RelativeBias or None."""
         if inner is scores:
-            return None, 1.0, torch.zeros(scores.tokens, heads, size, dtype=torch.bool)
+            return None, 1.0, torch.zeros(scores.tokens, heads, size, dtype=torch.bool), None
         changed = "attention whose scores are changed by more than a factor and a mask"
         if padding is None and not self.only(AFFINE, inner, scores):
             raise Unsupported(f"{changed}: {OTHER_SCORES}")
         ids = {} if padding is None else {padding[0]: torch.full((1, size, 1), float(padding[1] == 0)).double()}
         function = lambda x: evaluate(inner, {scores: x, **ids})  # noqa: E731
+        with self.without_bias(inner, scores, heads, size, function, *ids) as (relative, constant):
+            return *self.scale_and_mask_of(inner, scores, heads, size, function, [constant], *ids), relative
+
+    def scale_and_mask_of(self, inner, scores, heads, size, function, biases, *ids):
+        """The same without biases by relative position. `function` is that of the scores."""
+        changed = "attention whose scores are changed by more than a factor and a mask"
         shape = (1, scores.tokens, scores.features)
         zero = function(torch.zeros(shape).double())
         hidden = zero <= HIDDEN
@@ -255,7 +265,7 @@ class AttentionMatch(PaddingMasks, Temperatures):
                 raise Unsupported(f"{changed}: {OTHER_SCORES}")
             return slope
 
-        temperature, scale = self.temperature(inner, scores, heads, slopes, *ids)
+        temperature, scale = self.temperature(inner, scores, heads, slopes, biases, *ids)
         if not scale:
             raise Unsupported("scores times 0, whose softmax is a mean of all keys that are seen; give forward a mask that hides none")
         rows = torch.where(hidden, torch.full_like(zero, -math.inf), zero).view(scores.tokens, heads, size)
@@ -415,5 +425,6 @@ def attention(value, sources):
     if data.get("padding"):
         mask = mask | (sources[2] == data["padding"][1]).transpose(1, 2)[:, None]
     factor = data["width"] ** -0.5 if data["temperature"] is None else data["temperature"].of_heads()
-    scores = (query @ key.transpose(2, 3) * factor).masked_fill(mask, -math.inf)
+    bias = 0 if data["relative"] is None else data["relative"].of_heads()
+    scores = (query @ key.transpose(2, 3) * factor + bias).masked_fill(mask, -math.inf)
     return (scores.softmax(-1) @ values).permute(0, 2, 1, 3).flatten(2)

@@ -23,7 +23,7 @@ LAYERS = "Layers"
 HEADER_LINE = " of PyTorch, as a type of attune."
 # The members of attune::EncoderLayerNames.
 NAMES_IN_ORDER = ("query", "key", "value", "output", "linear1", "linear2", "norm1", "norm2", "norm3", "gate", "query_norm", "key_norm",
-                  "score_scale", "scale1", "scale2", "qkv_weight", "qkv_bias")
+                  "score_scale", "relative_bias", "scale1", "scale2", "qkv_weight", "qkv_bias")
 
 
 def wrapped(line, width=110):

@@ -291,6 +291,8 @@ class LayerTypes:
             names["output"], output_bias, last = self.identity(value, names, d_model, heads * width, tensors), False, value
         if temperature is not None:
             names["score_scale"] = self.temperature(value, temperature, tensors)
+        if data["relative"] is not None:
+            names["relative_bias"] = self.relative_bias(data["relative"].table, tensors)
         members = {"seq_len": value.tokens, "d_model": d_model, "num_heads": heads, "num_kv_heads": len(shared),
                    "d_k": None if width * heads == d_model else width, "d_out": last.features, "bias": bias, "output_bias": output_bias}
         if value.sources[0] is not value.sources[1]:
@@ -305,10 +307,21 @@ class LayerTypes:
         if temperature is not None:
             members |= {"scaling": "attune::Scaling::kOne", "score_scale": f"attune::ScoreScale::{temperature.kind}",
                         "score_scales": len(temperature.parameter.addresses)}
+        if data["relative"] is not None:
+            members["relative_bias"] = shape("RelativeBias", **dict(data["relative"].members, kind=f"attune::RelativePositions::{data['relative'].members['kind']}"))
         found = Attention(members, data["window"], names)
         layer = self.plain(last, f"attune::MultiHeadAttention<attune::AttentionShape{found.shape()}>", (), tensors, "attention")
         layer.attention, layer.core = found, value
         return layer
+
+    def relative_bias(self, table, tensors):
+        """The name of the tensor of biases by relative position, [heads, entries] in the file."""
+        owner = self.tensors.owners(table.addresses)[0]
+        whole = self.tensors.whole(table.addresses) if self.tensors.state[owner].shape == table.addresses.shape else ()
+        name = self.tensors.own_or_taken(owner, table, whole)
+        self.floats.add(name)
+        tensors.append(name)
+        return name
 
     def temperature(self, value, found, tensors):
         """The name of the tensor of attention's factor, which is a vector in the file."""

@@ -33,9 +33,10 @@ SHAPES = {
     "ReversibleNormOptions": "epsilon=1e-05 affine=false subtract_last=false",
     "MaskFromIdsOptions": "padding=0 table=0 target_padding",
     "RotaryScaling": "factor low_frequency_factor=1.0 high_frequency_factor=4.0 original_length=8192",
+    "RelativeBias": "kind max_distance=128 buckets=32 rows=0 cols=0 prefix=0",
     "AttentionWindow": "left right own_key=attune::OwnKey::kSeen",
     "AttentionShape": "seq_len d_model num_heads num_kv_heads=num_heads kv_len=seq_len d_k d_key=d_model d_value=d_model d_out=d_model bias=true output_bias=bias scaling "
-                      "rotary_dim=0 rotary_pairs rotary_base=10000.0 rotary_scaling window query_key_norm query_key_epsilon=1e-05 score_scale "
+                      "rotary_dim=0 rotary_pairs rotary_base=10000.0 rotary_scaling window relative_bias query_key_norm query_key_epsilon=1e-05 score_scale "
                       "score_scales=num_heads",
     "FeedForwardShape": "rows d_model d_ff activation=attune::Activation::kRelu bias=true",
     "EncoderLayerShape": "attention d_ff activation=attune::Activation::kRelu norm epsilon=1e-05",
@@ -220,7 +221,7 @@ class Block:
     def plain(self):
         """Whether EncoderLayerShape, or DecoderLayerShape, says all of it."""
         own, memory = (item and item.members for item in (self.attention, self.cross))
-        if memory and (memory["d_key"] != own["d_model"] or any(own.get(name) != memory.get(name) for name in (
+        if memory and ("relative_bias" in memory or memory["d_key"] != own["d_model"] or any(own.get(name) != memory.get(name) for name in (
                 "num_heads", "num_kv_heads", "d_k", "bias", "output_bias", "query_key_norm", "query_key_epsilon", "score_scale", "score_scales"))):
             return False
         return (own["bias"] == own["output_bias"] == self.network.bias == self.norm.bias and self.norm.weight and not self.network.gated and

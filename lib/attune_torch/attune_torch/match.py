@@ -44,6 +44,8 @@ def constants_of(layer):
     found = {name: layer.data[name] for name in ("weight", "bias", "table", "tokens") if isinstance(layer.data.get(name), Constant)}
     if layer.data.get("temperature") is not None:
         found["temperature"] = layer.data["temperature"].parameter
+    if layer.data.get("relative") is not None:
+        found["relative_bias"] = layer.data["relative"].table
     for part in ("query", "key", "values"):
         if part in layer.data and hasattr(layer.data[part], "weight"):
             projection = layer.data[part]

@@ -35,11 +35,11 @@ class Temperature:
 class Temperatures:
     """The part of a Matcher that knows them."""
 
-    def temperature(self, inner, scores, heads, slopes, *ids):
+    def temperature(self, inner, scores, heads, slopes, biases, *ids):
         """What trained parameters make of scores, and the constant factor beside it; None and the factor where there are none. `slopes` answers
-        the factor of each head, [heads], or raises Unsupported."""
+        the factor of each head, [heads], or raises Unsupported. `biases`: constants that are known."""
         constants = list({id(item): item for item in self.constants(inner, scores, *ids)}.values())
-        learned = [item for item in constants if self.parameters(item)]
+        learned = [item for item in constants if self.parameters(item) and item not in biases]
         if not learned:
             factor = slopes()
             if not close(factor, factor[:1].expand(heads)):
