@@ -8,6 +8,7 @@
 #include <attune/models/decoder_layer.hpp>
 #include <attune/models/encoder_decoder.hpp>
 #include <attune/models/encoder_layer.hpp>
+#include <attune/models/frozen.hpp>
 #include <attune/models/last_block.hpp>
 #include <attune/models/sequential.hpp>
 #include <attune/training/check_gradients.hpp>
@@ -163,6 +164,18 @@ TEST(SharedRepeat, decodes_with_a_cache_for_each_application) {
 TEST(SharedRepeat, has_the_same_bits_in_every_plan) {
   check::expect_same_bits_in_every_plan<SharedRepeat<kTimes, Block<>>>();
   check::expect_same_bits_in_every_plan<SharedRepeat<2, Sequential<Square<>, SharedRepeat<2, Square<>>>>>();
+}
+
+TEST(SharedRepeat, takes_constant_and_adapted_layers) {
+  static constexpr Block<>::Parameters kBlock = [] {
+    Block<>::Parameters parameters{};
+    parameters.norm1.weight.values[0] = parameters.norm2.weight.values[1] = 1;
+    return parameters;
+  }();
+  using Constant = SharedRepeat<2, Frozen<Block<>, kBlock>>;
+  using LowRanks = SharedRepeat<2, Adapted<Block<>, kBlock, LowRank{.rank = 1, .biases_and_norms = true}>>;
+  static_assert(std::is_empty_v<Constant::Parameters> && Constant::kFrozen && !LowRanks::kFrozen);
+  check::expect_same_bits_in_every_plan<Sequential<LowRanks, Constant>>();
 }
 
 TEST(SharedRepeat, without_parameters_adds_nothing) {
