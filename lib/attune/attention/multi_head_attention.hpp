@@ -176,8 +176,8 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<attention_shape, Sc
     backward_heads(parameters, tape, dy, gradients, scratch, all);
     backward_projections(parameters, query, key, value, tape, d_query, d_key, d_value, kernels::Assign{},
                          gradients, all.without_mask());
-    detail::clear_behind_in(keys, detail::sink<KeyInput>(d_key));
-    detail::clear_behind_in(keys, detail::sink<ValueInput>(d_value));
+    detail::clear_behind(keys, detail::sink<KeyInput>(d_key));
+    detail::clear_behind(keys, detail::sink<ValueInput>(d_value));
   }
   /// Gradients of self-attention: dx[seq_len, d_model] is the sum over the three uses of x. `dy` may not
   /// overlap `dx`. `dx` may be `x`, but not with UpdateInBackward.

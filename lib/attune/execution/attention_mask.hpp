@@ -2,6 +2,8 @@
 // masks.
 #pragma once
 
+#include <algorithm>
+
 #include <attune/kernels/policy.hpp>
 
 namespace ATTUNE_NAMESPACE {
@@ -55,12 +57,12 @@ concept SaysPadding = requires(const Mask& mask) {
 
 /// Whether key `key` out of `tokens` keys is not padding, according to the mask.
 template <int tokens, class Mask>
+[[nodiscard]] constexpr bool keeps_key(const Mask&, int) {
+  return true;
+}
+template <int tokens, SaysPadding Mask>
 [[nodiscard]] constexpr bool keeps_key(const Mask& mask, int key) {
-  if constexpr (requires { mask.template keeps_key<tokens>(key); }) {
-    return mask.template keeps_key<tokens>(key);
-  } else {
-    return true;
-  }
+  return mask.template keeps_key<tokens>(key);
 }
 
 /// Whether a mask has a length.
@@ -70,19 +72,20 @@ concept SaysLength = requires(const Mask& mask) {
 };
 /// The mask's length, at most `tokens`.
 template <int tokens, class Mask>
+[[nodiscard]] constexpr int length_of(const Mask&) {
+  return tokens;
+}
+template <int tokens, SaysLength Mask>
 [[nodiscard]] constexpr int length_of(const Mask& mask) {
-  if constexpr (SaysLength<Mask>) {
-    const int length = mask.length();
-    return length < tokens ? length : tokens;
-  } else {
-    return tokens;
-  }
+  return (std::min<int>)(mask.length(), tokens);
 }
 
 /// A mask made for other scores is a compile error.
 template <ScoreShape shape, class Mask>
 constexpr void check_fit() {
-  if constexpr (requires { Mask::template fits<shape>(); }) Mask::template fits<shape>();
+  if constexpr (shape.num_heads > 0 && requires { Mask::template fits<shape>(); }) {
+    Mask::template fits<shape>();
+  }
 }
 
 }  // namespace detail

@@ -18,6 +18,7 @@
 #include <string_view>
 #include <type_traits>
 
+#include <attune/core/memory.hpp>
 #include <attune/core/planner.hpp>
 #include <attune/execution/context.hpp>
 #include <attune/execution/layer.hpp>
@@ -96,11 +97,7 @@ template <AnyContext Call, class View>
 template <class Scalar, class Set>
 [[nodiscard]] Numbers numbers_in(const Set& set) {
   using Real = kernels::Real<Scalar>;
-  if constexpr (std::is_empty_v<Set>) {
-    return Numbers::kSmall;
-  } else {
-    return numbers_in(reinterpret_cast<const Real*>(&set), sizeof set / sizeof(Real));
-  }
+  return numbers_in(reinterpret_cast<const Real*>(&set), kBytes<Set> / sizeof(Real));
 }
 
 /// The numbers of a layer's call.

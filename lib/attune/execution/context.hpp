@@ -28,6 +28,7 @@
 #include <algorithm>
 #include <type_traits>
 
+#include <attune/core/memory.hpp>
 #include <attune/core/status.hpp>
 #include <attune/execution/attention_mask.hpp>
 #include <attune/execution/slices.hpp>
@@ -209,11 +210,7 @@ class Context {
   }
   template <int rows, int cols, int work, class Body>
   ATTUNE_INLINE void token_elements(Body&& body) const {
-    if constexpr (std::is_same_v<decltype(count<rows>()), int>) {
-      slices_.template elements<rows * cols, work>(count<rows>() * cols, body);
-    } else {
-      elements<rows * cols, work>(body);
-    }
+    slices_.template elements<rows * cols, work>(count<rows>() * cols, body);
   }
   /// Runs body(t) for each of n rows that are tokens.
   template <int rows, int work, class Body>
@@ -292,11 +289,8 @@ class Context {
   /// The same with another mask, which hides at least as much.
   template <AttentionMask Other>
   [[nodiscard]] constexpr auto with_mask(const Other& mask) const {
-    if constexpr (kSkipsZeros || !kMasks<Other>) {
-      return of(mask, tokens_, keys_, zeros_);
-    } else {
-      return of(mask, tokens_, keys_, detail::ZerosOf<Other, Products>{});
-    }
+    constexpr bool kSame = kSkipsZeros || !kMasks<Other>;
+    return of(mask, tokens_, keys_, detail::first_if<kSame>(zeros_, detail::ZerosOf<Other, Products>{}));
   }
   /// The same without a mask, for a layer that reads none. Keeps the treatment of factors of zero.
   [[nodiscard]] constexpr auto without_mask() const { return of(NoMask{}, tokens_, keys_, zeros_); }

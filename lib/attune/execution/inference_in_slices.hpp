@@ -32,7 +32,7 @@ class InferenceInSlices {
     status_ = context.inside([&]() ATTUNE_INLINE_LAMBDA {
       return detail::forward_status<Model>(context, *parameters_, x_, y_, *scratch_);
     });
-    detail::clear_behind_in(context, y_);
+    detail::clear_behind(context, y_);
     done_ = walk.complete() || status_ != Status::kOk;
     return true;
   }

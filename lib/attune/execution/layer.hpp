@@ -132,6 +132,11 @@ struct CacheShape {
 struct NoGradient {
   /// Replaces element (row, col).
   [[nodiscard]] constexpr detail::Dropped operator()(int, int) const { return {}; }
+  /// Replaces the `count` rows from `first` on.
+  template <int count>
+  [[nodiscard]] constexpr NoGradient rows_at(auto /*first*/) const {
+    return {};
+  }
 };
 
 /// Whether a sink for a gradient is in use.
@@ -195,14 +200,21 @@ using ConstView = typename detail::Stacked<Matrix, 1>::One;
 namespace detail {
 
 /// The sink for `dx`: a View<Matrix>, or NoGradient.
-template <class Matrix, class Sink>
-ATTUNE_INLINE auto sink(Sink&& dx) {
-  if constexpr (kWanted<Sink>) {
-    return View<Matrix>(dx);
-  } else {
-    return NoGradient{};
-  }
+template <class Matrix>
+ATTUNE_INLINE View<Matrix> sink(View<Matrix> dx) {
+  return dx;
 }
+template <class Matrix>
+ATTUNE_INLINE NoGradient sink(NoGradient) {
+  return {};
+}
+/// Calls body(View<Matrix>) with `dx`, unless it is NoGradient.
+template <class Matrix, class Body>
+ATTUNE_INLINE void if_wanted(View<Matrix> dx, const Body& body) {
+  body(dx);
+}
+template <class Matrix, class Body>
+ATTUNE_INLINE void if_wanted(NoGradient, const Body&) {}
 
 /// The rows of Matrix in a larger one, starting at row `first`; ids of ids, and NoGradient of itself.
 template <class Matrix>
@@ -223,6 +235,11 @@ ATTUNE_INLINE constexpr NoGradient part_of(NoGradient none, int) {
 template <class Layer>
 concept TakesIds = std::is_same_v<typename Layer::Input::value_type, int>;
 
+template <class First, class... Rest>
+std::type_identity<First> first_of(LayerList<First, Rest...>);
+template <class Layer>
+using FirstPart = typename decltype(first_of(typename Layer::Parts{}))::type;
+
 /// Number of ids of each token, in a model whose input is ids; else 1.
 template <class Layer>
 constexpr int ids_per_token() {
@@ -232,10 +249,8 @@ constexpr int ids_per_token() {
     return Layer::kIdsPerToken;
   } else if constexpr (requires { typename Layer::OfSequence; }) {  // in lanes (layers/per_sequence.hpp)
     return ids_per_token<typename Layer::OfSequence>();
-  } else if constexpr (requires { typename Layer::Parts; }) {
-    return []<class First, class... Rest>(LayerList<First, Rest...>) {
-      return ids_per_token<First>();
-    }(typename Layer::Parts{});
+  } else if constexpr (requires { typename FirstPart<Layer>; }) {
+    return ids_per_token<FirstPart<Layer>>();
   } else {
     return 1;
   }
@@ -244,16 +259,11 @@ constexpr int ids_per_token() {
 /// How many ids a table of a layer has. Known of embeddings; of other layers, any id may be one.
 template <class Layer>
 struct Vocabulary {
-  static constexpr int of([[maybe_unused]] int table) {
-    if constexpr (requires { typename Layer::Parts; }) {
-      return []<class First, class... Rest>(LayerList<First, Rest...>, int of_first) {
-        return Vocabulary<First>::of(of_first);
-      }(typename Layer::Parts{}, table);
-    } else {
-      return (std::numeric_limits<int>::max)();
-    }
-  }
+  static constexpr int of(int /*table*/) { return (std::numeric_limits<int>::max)(); }
 };
+template <class Layer>
+  requires requires { typename FirstPart<Layer>; }
+struct Vocabulary<Layer> : Vocabulary<FirstPart<Layer>> {};
 
 /// The result of a layer's forward: a Status for ids, else void.
 template <class Layer>
@@ -273,26 +283,10 @@ ATTUNE_INLINE Status status_of(const Call& call) {
 // Calls first(), then rest() unless first refuses its input. Returns first's result.
 template <class First, class Rest>
 ATTUNE_INLINE auto then(const First& first, const Rest& rest) {
-  if constexpr (std::is_void_v<decltype(first())>) {
-    first();
-    rest();
-  } else {
-    const Status status = first();
-    if (status == Status::kOk) rest();
-    return status;
-  }
+  const Status status = status_of(first);
+  if (status == Status::kOk) rest();
+  return decltype(first())(status);
 }
-
-// The type of a layer's dx; ids have none.
-template <class Layer>
-struct InputSink {
-  using type = View<typename Layer::Input>;
-};
-template <class Layer>
-  requires TakesIds<Layer>
-struct InputSink<Layer> {
-  using type = NoGradient;
-};
 
 template <class Layer>
 concept Infers = requires(const typename Layer::Parameters& parameters, ConstView<typename Layer::Input> x,
@@ -305,14 +299,16 @@ concept RunsForward = requires(const typename Layer::Parameters& parameters,
                                typename Layer::Tape& tape, typename Layer::Scratch& scratch) {
   Layer::forward(parameters, x, y, tape, scratch);
 };
-template <class Layer>
-concept RunsBackward = requires(const typename Layer::Parameters& parameters,
-                                ConstView<typename Layer::Input> x, typename Layer::Tape& tape,
-                                ConstView<typename Layer::Output> dy, typename InputSink<Layer>::type dx,
-                                typename Layer::Parameters& gradients, typename Layer::Scratch& scratch) {
+template <class Layer, class Dx>
+concept RunsBackwardTo = requires(const typename Layer::Parameters& parameters,
+                                  ConstView<typename Layer::Input> x, typename Layer::Tape& tape,
+                                  ConstView<typename Layer::Output> dy, Dx dx,
+                                  typename Layer::Parameters& gradients, typename Layer::Scratch& scratch) {
   Layer::backward(parameters, x, tape, dy, dx, gradients, scratch);
-  Layer::backward(parameters, x, tape, dy, NoGradient{}, gradients, scratch);
 };
+template <class Layer>
+concept RunsBackward = RunsBackwardTo<Layer, NoGradient> &&
+    (TakesIds<Layer> || RunsBackwardTo<Layer, View<typename Layer::Input>>);
 
 template <class L>
 concept NamesItsMemory = requires {
@@ -437,17 +433,15 @@ using OfLength = typename Layer::template Stream<tokens, CacheShape{.capacity = 
 template <class Layer>
 concept RunsOnAnyTokens = std::is_same_v<OfLength<Layer, Layer::Output::rows>, Layer>;
 
+template <class Layer>
+concept HasOneRow = (Layer::Input::rows == 1);
 // A layer's declared abilities. By default, tokens do not meet in a layer whose Stream is a layer.
 template <class Layer>
-inline constexpr Abilities kAbilities = [] {
-  if constexpr (requires { Layer::kAbilities; }) {
-    return Layer::kAbilities;
-  } else if constexpr (TakesIds<Layer>) {
-    return Abilities{};
-  } else {
-    return Abilities{.mixes_tokens = Layer::Input::rows > 1 && !RunsOnAnyTokens<Layer>};
-  }
-}();
+inline constexpr Abilities kAbilities{.mixes_tokens =
+                                          TakesIds<Layer> || !(HasOneRow<Layer> || RunsOnAnyTokens<Layer>)};
+template <class Layer>
+  requires requires { Layer::kAbilities; }
+inline constexpr Abilities kAbilities<Layer> = Layer::kAbilities;
 
 /// Whether a layer uses a mask.
 template <class Layer>
@@ -463,7 +457,7 @@ concept RunsByToken =
 /// Whether a layer computes only the tokens from slices, so that its time depends on their number.
 template <class Layer>
 concept TakesLength = (kAbilities<Layer>.takes_length || RunsByToken<Layer> ||
-                       Layer::Input::rows == 1);  // which needs no length
+                       HasOneRow<Layer>);  // which needs no length
 /// Whether backward adds at most once to each gradient for each sequence.
 template <class Layer>
 concept AddsOnce = std::is_empty_v<typename Layer::Parameters> ||

@@ -6,6 +6,7 @@
 #include <type_traits>
 #include <utility>
 
+#include <attune/core/memory.hpp>
 #include <attune/core/status.hpp>
 #include <attune/execution/checked_step.hpp>
 #include <attune/execution/context.hpp>
@@ -26,7 +27,7 @@ constexpr bool check_mask() {
     static_assert(Holds<(kAbilities<Layer>.mask != MaskUse::kPadding || SaysPadding<Mask>)>,
                   "attune: this model uses only a mask's padding, and this mask has none; leave it out, or "
                   "add attention");
-    if constexpr (kAbilities<Layer>.scores.num_heads > 0) check_fit<kAbilities<Layer>.scores, Mask>();
+    check_fit<kAbilities<Layer>.scores, Mask>();
   }
   return AttentionMask<Mask>;
 }
@@ -49,32 +50,23 @@ template <class View>
 bool is_aligned(const View& view) {
   return reinterpret_cast<std::uintptr_t>(view.data) % alignof(typename View::Scalar) == 0;
 }
+template <class View>
+inline constexpr std::size_t kBytesOfView = sizeof(typename View::Scalar) *
+                                            static_cast<std::size_t>((View::rows - 1) * View::row_stride +
+                                                                     (View::cols - 1) * View::col_stride + 1);
 /// In checked mode: asserts that both views have data, and overlap only if they may be the same.
 template <bool kMayBeSame, class X, class Y>
 void check_views(const X& x, const Y& y) {
-  if constexpr (requires {
-                  x.data[0];
-                  y.data[0];
-                }) {
-    ATTUNE_ASSERT(x.data != nullptr && y.data != nullptr, "a view of nothing; look at CheckedView::status");
-    ATTUNE_ASSERT(is_aligned(x) && is_aligned(y), "a view of misaligned numbers");
-    constexpr auto kBytes = [](auto view) {
-      using View = decltype(view);
-      return sizeof(typename View::type::Scalar) *
-             static_cast<std::size_t>((View::type::rows - 1) * View::type::row_stride +
-                                      (View::type::cols - 1) * View::type::col_stride + 1);
-    };
-    const bool same = static_cast<const void*>(x.data) == static_cast<const void*>(y.data);
-    ATTUNE_ASSERT((kMayBeSame && same) || !overlap(x.data, kBytes(std::type_identity<X>{}), y.data,
-                                                   kBytes(std::type_identity<Y>{})),
-                  "a layer's inputs and outputs overlap; use separate memory");
-  } else if constexpr (requires {
-                         x.begin();
-                         y.data[0];
-                       }) {
-    ATTUNE_ASSERT(x.begin() != nullptr && y.data != nullptr,
-                  "a view of nothing; look at CheckedView::status");
-  }
+  ATTUNE_ASSERT(x.data != nullptr && y.data != nullptr, "a view of nothing; look at CheckedView::status");
+  ATTUNE_ASSERT(is_aligned(x) && is_aligned(y), "a view of misaligned numbers");
+  const bool same = static_cast<const void*>(x.data) == static_cast<const void*>(y.data);
+  ATTUNE_ASSERT((kMayBeSame && same) || !overlap(x.data, kBytesOfView<X>, y.data, kBytesOfView<Y>),
+                "a layer's inputs and outputs overlap; use separate memory");
+}
+template <bool, int size, class Y>
+void check_views(const Ids<size>& ids, const Y& y) {
+  ATTUNE_ASSERT(ids.begin() != nullptr && y.data != nullptr,
+                "a view of nothing; look at CheckedView::status");
 }
 #endif
 
@@ -88,10 +80,9 @@ ATTUNE_INLINE ForwardResult<Layer> forward_in(const Call& context, Arguments&&..
         context, [&] { return forward_in<Layer, false>(context, arguments...); }, arguments...);
   } else if constexpr ((Collects<Arguments> || ...)) {
     return forward_in<Layer, false>(context, without_collected(arguments)...);
-  } else if constexpr (TakesMask<Layer>) {
-    return Layer::forward(std::forward<Arguments>(arguments)..., context);
   } else if constexpr (kAbilities<Layer>.takes_context) {
-    return Layer::forward(std::forward<Arguments>(arguments)..., context.unmasked());
+    return Layer::forward(std::forward<Arguments>(arguments)...,
+                          first_if<TakesMask<Layer>>(context, context.unmasked()));
   } else if constexpr (TakesIds<Layer>) {
     return context.answer([&] { return Layer::forward(std::forward<Arguments>(arguments)...); });
   } else if constexpr (RunsByToken<Layer> && (Call::kHasLength || !Call::kRunsToCompletion)) {
@@ -103,12 +94,9 @@ ATTUNE_INLINE ForwardResult<Layer> forward_in(const Call& context, Arguments&&..
 /// The same, with kOk if forward returns nothing.
 template <class Layer, AnyContext Call, class... Arguments>
 ATTUNE_INLINE Status forward_status(const Call& context, Arguments&&... arguments) {
-  if constexpr (TakesIds<Layer>) {
+  return status_of([&]() ATTUNE_INLINE_LAMBDA {
     return forward_in<Layer>(context, std::forward<Arguments>(arguments)...);
-  } else {
-    forward_in<Layer>(context, std::forward<Arguments>(arguments)...);
-    return Status::kOk;
-  }
+  });
 }
 /// Calls body(context, gradients) to add to `gradients` more than once, or in the body of more than one
 /// layer.
@@ -151,10 +139,9 @@ ATTUNE_INLINE void backward_in(const Call& context, Arguments&&... arguments) {
     collect<Layer>([&](auto&&... own) { backward_in<Layer>(context, own...); }, arguments...);
   } else if constexpr (Call::kInBatchOrder && kAbilities<Layer>.additions != Additions::kByParts) {
     backward_in_batch_order<Layer>(context, arguments...);
-  } else if constexpr (TakesMask<Layer>) {
-    Layer::backward(std::forward<Arguments>(arguments)..., context);
   } else if constexpr (kAbilities<Layer>.takes_context) {
-    Layer::backward(std::forward<Arguments>(arguments)..., context.without_mask());
+    Layer::backward(std::forward<Arguments>(arguments)...,
+                    first_if<TakesMask<Layer>>(context, context.without_mask()));
   } else if constexpr (RunsByToken<Layer> && (Call::kSkipsZeros || Call::kHasLength || Call::kStopsWithin)) {
     backward_by_token<Layer>(context, arguments...);
   } else {

@@ -55,23 +55,14 @@ void backward_by_token(const Call& context, const auto& parameters, ConstView<ty
   using One = OfLength<Layer, 1>;
   const auto all = sink<typename Layer::Input>(dx);
   context.template each_token<Layer::Input::rows, kWorkOfToken<Layer>>([&](int i) {
-    const auto run = [&](auto to) {
-      typename One::Tape tape;
-      typename One::Scratch scratch;
-      One::backward(parameters, x.template rows_at<1>(i), tape, dy.template rows_at<1>(i), to, gradients,
-                    scratch);
-    };
-    if constexpr (Call::kSkipsZeros) {
-      if (kernels::is_zero_row(Layer::Output::cols, &dy(i, 0))) {
-        for (int j = 0; j < Layer::Input::cols; ++j) all(i, j) = typename Layer::Scalar(0);
-        return;
-      }
+    if (Call::kSkipsZeros && kernels::is_zero_row(Layer::Output::cols, &dy(i, 0))) {
+      for (int j = 0; j < Layer::Input::cols; ++j) all(i, j) = typename Layer::Scalar(0);
+      return;
     }
-    if constexpr (kWanted<decltype(all)>) {
-      run(all.template rows_at<1>(i));
-    } else {
-      run(all);
-    }
+    typename One::Tape tape;
+    typename One::Scratch scratch;
+    One::backward(parameters, x.template rows_at<1>(i), tape, dy.template rows_at<1>(i),
+                  all.template rows_at<1>(i), gradients, scratch);
   });
 }
 

@@ -16,6 +16,7 @@
 #include <array>
 #include <tuple>
 
+#include <attune/core/memory.hpp>
 #include <attune/execution/attention_mask.hpp>
 #include <attune/execution/context.hpp>
 #include <attune/execution/layer.hpp>
@@ -28,39 +29,27 @@ namespace detail {
 
 /// The largest number of tokens in a layer's input, per sequence.
 template <class Layer>
-inline constexpr int kTokens = [] {
-  if constexpr (TakesIds<Layer>) {
-    return static_cast<int>(std::tuple_size_v<typename Layer::Input>) /
-           (ids_per_token<Layer>() * kernels::kSequencesIn<typename Layer::Scalar>);
-  } else {
-    return Layer::Input::rows;
-  }
-}();
+inline constexpr int kTokens = Layer::Input::rows;
+template <TakesIds Layer>
+inline constexpr int kTokens<Layer> = static_cast<int>(std::tuple_size_v<typename Layer::Input>) /
+                                      (ids_per_token<Layer>() *
+                                       kernels::kSequencesIn<typename Layer::Scalar>);
 
 /// The number of valid tokens, at most `tokens`: the mask's length, if layers can skip tokens.
 template <int tokens, bool kTakes, class Mask>
-constexpr auto valid_tokens([[maybe_unused]] const Mask& mask) {
-  if constexpr (SaysLength<Mask> && kTakes) {
-    return FirstTokens<tokens>{length_of<tokens>(mask)};
-  } else {
-    return AllTokens{};
-  }
+constexpr auto valid_tokens(const Mask& mask) {
+  return first_if<(SaysLength<Mask> && kTakes)>(FirstTokens<tokens>{length_of<tokens>(mask)}, AllTokens{});
 }
 
-/// Zeroes the rows of y after the valid tokens.
+/// Zeroes the rows of y after the valid tokens, as a stage.
 template <AnyContext Call, class Y>
 ATTUNE_INLINE void clear_behind([[maybe_unused]] const Call& context, [[maybe_unused]] const Y& y) {
   if constexpr (Call::kHasLength && kWanted<Y>) {
-    for (int i = context.template count<Y::rows>(); i < Y::rows; ++i) {
-      for (int j = 0; j < Y::cols; ++j) y(i, j) = typename Y::Scalar(0);
-    }
-  }
-}
-/// The same, as a stage.
-template <AnyContext Call, class Y>
-ATTUNE_INLINE void clear_behind_in(const Call& context, const Y& y) {
-  if constexpr (Call::kHasLength && kWanted<Y>) {
-    context.stage([&]() ATTUNE_INLINE_LAMBDA { clear_behind(context, y); });
+    context.stage([&]() ATTUNE_INLINE_LAMBDA {
+      for (int i = context.template count<Y::rows>(); i < Y::rows; ++i) {
+        for (int j = 0; j < Y::cols; ++j) y(i, j) = typename Y::Scalar(0);
+      }
+    });
   }
 }
 
@@ -74,7 +63,7 @@ ATTUNE_INLINE Status forward_pass(const Call& context, const auto& parameters, c
                          : kAbilities<Model>.backward_may_read_output>(x, y);
 #endif
   const Status status = forward_status<Model>(context, parameters, x, y, arguments...);
-  if (status == Status::kOk) clear_behind_in(context, y);
+  if (status == Status::kOk) clear_behind(context, y);
   return status;
 }
 /// Whether all numbers are finite: kernels::finite() in less flash, for the few numbers of an output.
@@ -110,7 +99,7 @@ ATTUNE_INLINE void backward_pass(const Call& context, const auto& parameters, co
   }
 #endif
   backward_in<Model>(context, parameters, x, tape, dy, dx, gradients, scratch);
-  clear_behind_in(context, dx);
+  clear_behind(context, dx);
 }
 
 }  // namespace detail

@@ -261,18 +261,9 @@ class OneSlice {
   /// Runs a layer within as one stage. Returns its result, or a zero if it is not its turn.
   template <class Body>
   ATTUNE_INLINE auto inside(Body&& body) const {
-    if constexpr (std::is_void_v<decltype(body())>) {
-      if (!walk_->enter()) return;
-      body();
-      walk_->leave();
-    } else {
-      decltype(body()) result{};
-      if (walk_->enter()) {
-        result = body();
-        walk_->leave();
-      }
-      return result;
-    }
+    if (!walk_->enter()) return decltype(body())();
+    const Leaving leaving{*walk_};
+    return body();
   }
   /// Runs body(i) for i from 0 to times - 1, each a stage made of stages.
   template <int times, class Body>
@@ -336,6 +327,10 @@ class OneSlice {
       run_portion<kRest, work>(first, used, body);
     }
   }
+  struct Leaving {
+    detail::SliceWalk& walk;
+    ATTUNE_INLINE ~Leaving() { walk.leave(); }
+  };
   template <int count, int work, class Body>
   ATTUNE_INLINE void run_portion(int first, int used, const Body& body) const {
     if (!walk_->has_room(count * work)) return;

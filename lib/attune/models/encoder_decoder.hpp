@@ -255,12 +255,12 @@ struct EncoderDecoder : detail::Steps<EncoderDecoder<EncoderModel, DecoderModel>
             }
           });
           if (status != Status::kOk) return status;
-          detail::clear_behind_in(of_source, View<Memory>(memory));
+          detail::clear_behind(of_source, View<Memory>(memory));
           status = context.inside([&]() ATTUNE_INLINE_LAMBDA {
             return detail::forward_status<Decoder>(of_target, parameters.decoder, target(x), y,
                                                    tape.decoder..., detail::one_of<1>(scratch.parts).decoder);
           });
-          if (status == Status::kOk) detail::clear_behind_in(of_target, y);
+          if (status == Status::kOk) detail::clear_behind(of_target, y);
           return status;
         }));
   }
@@ -278,7 +278,7 @@ struct EncoderDecoder : detail::Steps<EncoderDecoder<EncoderModel, DecoderModel>
                         detail::backward_in<Decoder>(of_target, parameters.decoder, target(x), tape.decoder,
                                                      dy, target(dx), gradients.decoder, of_decoder.decoder);
                       });
-                      detail::clear_behind_in(of_target, target(dx));
+                      detail::clear_behind(of_target, target(dx));
                     });
     };
     if constexpr (kInfersEncoder) {
@@ -294,7 +294,7 @@ struct EncoderDecoder : detail::Steps<EncoderDecoder<EncoderModel, DecoderModel>
                                                      ConstView<Memory>(d_memory), source(dx),
                                                      gradients.encoder, scratch.parts.first);
                       });
-                      detail::clear_behind_in(of_source, source(dx));
+                      detail::clear_behind(of_source, source(dx));
                     });
     }
   }

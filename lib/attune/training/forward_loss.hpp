@@ -30,7 +30,7 @@ ATTUNE_INLINE Status forward_loss(const auto& context, const auto& parameters,
   if (status != Status::kOk) return status;
   return context.answer([&]() ATTUNE_INLINE_LAMBDA {
     ATTUNE_ASSERT_ROUNDING();
-    clear_behind(context, output);
+    clear_behind(context.to_completion(), output);
     on_output(ConstView<Output>(output));
     sum = loss.sum(ConstView<Output>(output), target, output);
     return sum.status == Status::kOk && !finite(sum.sum) ? Status::kNotFinite : sum.status;
