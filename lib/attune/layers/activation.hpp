@@ -29,7 +29,6 @@ struct ActivationLayer : detail::Unparameterized<ActivationLayer<kind, kRows, kC
   static constexpr std::uint32_t kFingerprint = fingerprint("ActivationLayer", kind);
   using Input = Tensor<Scalar, kRows, kCols>;
   using Output = Input;
-  using Parameters = NoParameters;
   static constexpr Abilities kAbilities =
       detail::with(detail::kInPlaceByToken, &Abilities::backward_may_read_output, kind == Activation::kRelu);
   using Base = detail::Unparameterized<ActivationLayer>;

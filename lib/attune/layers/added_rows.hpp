@@ -22,9 +22,8 @@ struct AddedRows : Tapeless<Self>, InputUnread {
     for (int i = 0; i < tokens * d_model; ++i) y[i] = x[i];
   }
   /// dx = dy of the first `tokens`, unless NoGradient. `dx` may be `dy`.
-  template <class Dx>
-  static void pass_on(auto tokens, ConstView<Output> dy, Dx&& dx) {
-    if constexpr (kWanted<Dx>) copy(tokens, dy.data, sink<Input>(dx).data);
+  static void pass_on(auto tokens, ConstView<Output> dy, auto&& dx) {
+    if_wanted<Input>(dx, [&](View<Input> to) { copy(tokens, dy.data, to.data); });
   }
 };
 

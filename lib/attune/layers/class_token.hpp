@@ -74,9 +74,8 @@ struct ClassToken : detail::Tapeless<ClassToken<shape, ScalarType>>, detail::Inp
         const int count = (std::min)(rows.rows, shape.tokens - first);
         kernels::add_to(count * shape.d_model, dy.data + first * shape.d_model, rows.data);
       });
-      if constexpr (kWanted<Dx>) {
-        std::memcpy(detail::sink<Input>(dx).data, dy.data + kInFront, sizeof(Input));
-      }
+      detail::if_wanted<Input>(
+          dx, [&](View<Input> to) { std::memcpy(to.data, dy.data + kInFront, sizeof(Input)); });
     });
   }
 

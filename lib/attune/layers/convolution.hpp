@@ -158,9 +158,6 @@ constexpr ConvolvedImage convolved_image() {
                    shape.d_in, shape.d_out, shape.groups, shape.bias);
 }
 
-template <auto shape>
-inline constexpr ConvolvedImage kImageOf = convolved_image<shape>();
-
 // A weight by groups, [d_out, terms], as initializers see the weight of one group.
 template <class Table, int terms, int outputs>
 struct FiltersOfGroup {
@@ -171,44 +168,35 @@ struct FiltersOfGroup {
   decltype(Table::values)& values;
 };
 
-/// The filters of groups, and b where there is one. A convolution without groups has the set of a Linear.
+template <template <class, int, int> class Matrix>
+struct FilterTable {
+  template <class Scalar, int terms, int d_out>
+  using Of = ::attune::TableOf<Matrix, Scalar, d_out, terms>;
+};
+
+/// The set of a Linear, with the filters of groups in a table, as their weight.
 template <class Scalar, int terms, int d_out, int groups, bool kBias, template <class, int, int> class Matrix,
           template <class, int, int> class Vector>
-struct GroupedFilters {
+struct GroupedFilters
+    : LinearParameters<Scalar, terms, d_out, kBias, FilterTable<Matrix>::template Of, Vector> {
   using Form = attune::Form<Matrix, Vector>;
-  using Weight = ::attune::TableOf<Matrix, Scalar, d_out, terms>;
-  using OfGroup = FiltersOfGroup<Weight, terms, d_out / groups>;
-  [[no_unique_address]] Weight weight;
-  [[no_unique_address]] Vector<Scalar, 1, d_out> bias;
-  ATTUNE_VISITED_FIELDS(Weight(weight), Bias(bias))
   template <class Initializer>
   void initialize(const Initializer& initializer, Rng& rng) {
-    OfGroup filters{weight.values};
+    using OfGroup = FiltersOfGroup<decltype(this->weight), terms, d_out / groups>;
+    OfGroup filters{this->weight.values};
     initializer.weight(filters, rng);
-    if constexpr (requires { initializer.template bias<OfGroup>(bias, rng); }) {
-      initializer.template bias<OfGroup>(bias, rng);
-    } else {
-      bias.set_zero();
+    if constexpr (kBias && requires { initializer.template bias<OfGroup>(this->bias, rng); }) {
+      initializer.template bias<OfGroup>(this->bias, rng);
+    } else if constexpr (kBias) {
+      this->bias.set_zero();
     }
   }
 };
-template <class Scalar, int terms, int d_out, int groups, template <class, int, int> class Matrix,
-          template <class, int, int> class Vector>
-struct GroupedFilters<Scalar, terms, d_out, groups, false, Matrix, Vector> {
-  using Form = attune::Form<Matrix, Vector>;
-  using Weight = ::attune::TableOf<Matrix, Scalar, d_out, terms>;
-  [[no_unique_address]] Weight weight;
-  ATTUNE_VISITED_FIELDS(Weight(weight))
-  template <class Initializer>
-  void initialize(const Initializer& initializer, Rng& rng) {
-    FiltersOfGroup<Weight, terms, d_out / groups> filters{weight.values};
-    initializer.weight(filters, rng);
-  }
-};
 
-template <ConvolvedImage of, class ScalarType>
+template <auto conv_shape, class ScalarType>
 struct Convolution : InputReadForWeight {
-  static constexpr ConvolvedImage image = of;
+  static constexpr const auto& shape = conv_shape;
+  static constexpr ConvolvedImage image = convolved_image<conv_shape>();
   static constexpr int kInRows = image.in_rows(), kOutRows = image.out_rows(), kTaps = image.taps();
   static constexpr int kIn = image.d_in / image.groups, kOut = image.d_out / image.groups;
   static constexpr int kTerms = kIn * kTaps;
@@ -471,10 +459,9 @@ struct Convolution : InputReadForWeight {
 /// d_in/groups, kernel]. A causal one with stride 1 runs on a stream; its memory is the last (kernel −
 /// 1)·dilation tokens. With groups, the weight is a table (TableOf).
 template <Conv1dShape conv_shape, class ScalarType = float>
-struct Conv1d : detail::Convolution<detail::kImageOf<conv_shape>, ScalarType> {
-  static constexpr const Conv1dShape& shape = conv_shape;
+struct Conv1d : detail::Convolution<conv_shape, ScalarType> {
   /// The general convolution.
-  using Base = detail::Convolution<detail::kImageOf<conv_shape>, ScalarType>;
+  using Base = detail::Convolution<conv_shape, ScalarType>;
   using Scalar = ScalarType;
   template <class Other>
   using WithScalar = Conv1d<conv_shape, Other>;
@@ -525,10 +512,9 @@ struct Conv1d : detail::Convolution<detail::kImageOf<conv_shape>, ScalarType> {
 /// layout. In a file its weight is [d_out, d_in/groups, kernel_height, kernel_width]. With groups, the weight
 /// is a table (TableOf).
 template <Conv2dShape conv_shape, class ScalarType = float>
-struct Conv2d : detail::Convolution<detail::kImageOf<conv_shape>, ScalarType> {
-  static constexpr const Conv2dShape& shape = conv_shape;
+struct Conv2d : detail::Convolution<conv_shape, ScalarType> {
   /// The general convolution.
-  using Base = detail::Convolution<detail::kImageOf<conv_shape>, ScalarType>;
+  using Base = detail::Convolution<conv_shape, ScalarType>;
   using Scalar = ScalarType;
   template <class Other>
   using WithScalar = Conv2d<conv_shape, Other>;

@@ -22,7 +22,6 @@ struct DropTokens : detail::Unparameterized<DropTokens<shape, ScalarType>>, deta
   static constexpr std::uint32_t kFingerprint = fingerprint("DropTokens", shape.tokens);
   using Input = Tensor<Scalar, shape.seq_len, shape.d_model>;
   using Output = Tensor<Scalar, detail::at_least_one(shape.seq_len - shape.tokens), shape.d_model>;
-  using Parameters = NoParameters;
   static constexpr Abilities kAbilities{.takes_context = true, .lanes = Lanes::kAll};
   using Base = detail::Unparameterized<DropTokens>;
   using Base::forward, Base::backward;

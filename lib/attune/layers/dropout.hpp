@@ -198,7 +198,7 @@ struct Dropout : detail::InputUnread {
   /// Backward of training, for layers that contain dropout.
   template <class Dx, AnyContext Call = Context<>>
   static void backward([[maybe_unused]] Tape& tape, ConstView<Output> dy, Dx&& dx, const Call& context = {}) {
-    if constexpr (kWanted<Dx>) apply(dy, tape, dx, context);
+    detail::if_wanted<Input>(dx, [&](View<Input> to) ATTUNE_INLINE_LAMBDA { apply(dy, tape, to, context); });
     if constexpr (kDrops) context.stage([&]() ATTUNE_INLINE_LAMBDA { tape.skip(1); });
   }
 

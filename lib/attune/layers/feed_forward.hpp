@@ -284,7 +284,8 @@ struct FeedForwardNetwork {
     in_order_of_updates<UpdatesInSet<Gradients>>(
         [&]() ATTUNE_INLINE_LAMBDA { tape.kept.backward_parameters(x, gradients, zero_skipping_context); },
         [&]() ATTUNE_INLINE_LAMBDA {
-          if constexpr (kWanted<Dx>) tape.kept.backward_input(parameters, sink<Input>(dx), dense);
+          if_wanted<Input>(dx, [&](View<Input> to)
+                                   ATTUNE_INLINE_LAMBDA { tape.kept.backward_input(parameters, to, dense); });
         });
   }
 

@@ -56,7 +56,6 @@ struct Glu : detail::Unparameterized<Glu<glu_shape, ScalarType>> {
   static constexpr std::uint32_t kFingerprint = fingerprint("Glu", shape.activation, shape.gate);
   using Input = Tensor<Scalar, shape.rows, 2 * shape.d_model>;
   using Output = Tensor<Scalar, shape.rows, shape.d_model>;
-  using Parameters = NoParameters;
   static constexpr Abilities kAbilities =
       detail::with(detail::kInPlaceByToken, &Abilities::output_may_be_input, false);
   using Base = detail::Unparameterized<Glu>;

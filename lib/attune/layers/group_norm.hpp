@@ -119,8 +119,7 @@ struct GroupNorm {
       mean_of_groups(parameters, scratch.gradients, context);
       mean_of_groups(parameters, scratch.products, context);
     });
-    if constexpr (kWanted<Dx>) {
-      const auto to = detail::sink<Input>(dx);
+    detail::if_wanted<Input>(dx, [&](View<Input> to) ATTUNE_INLINE_LAMBDA {
       context.in_any_order().template each_token<shape.rows, 8 * shape.d_model>([&](int i) {
         const bool valid = context.template is_valid<shape.rows>(i);
         kernels::for_each_packet<Scalar>(shape.d_model, [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
@@ -129,17 +128,20 @@ struct GroupNorm {
                          valid ? of_input : kernels::broadcast<P>(Scalar(0)));
         });
       });
-    }
+    });
   }
 
  private:
   static constexpr int kInGroup = shape.d_model / shape.groups;  // features
 
   template <class P>
+  ATTUNE_INLINE static P centered(ConstView<Input> x, const Tape& tape, int i, int j) {
+    return kernels::subtract(kernels::load<P>(x.data + i * shape.d_model + j),
+                             kernels::load<P>(tape.mean.data() + j));
+  }
+  template <class P>
   ATTUNE_INLINE static P normalized(ConstView<Input> x, const Tape& tape, int i, int j) {
-    const P centered = kernels::subtract(kernels::load<P>(x.data + i * shape.d_model + j),
-                                         kernels::load<P>(tape.mean.data() + j));
-    return kernels::multiply(centered, kernels::load<P>(tape.inverse.data() + j));
+    return kernels::multiply(centered<P>(x, tape, i, j), kernels::load<P>(tape.inverse.data() + j));
   }
   // dx̂ of a weight, or of none.
   template <class P>
@@ -153,8 +155,8 @@ struct GroupNorm {
   ATTUNE_INLINE static P input_gradient(const auto& parameters, ConstView<Input> x, const Tape& tape,
                                         ConstView<Output> dy, const Scratch& scratch, int i, int j) {
     const P gradient = scaled(kernels::load<P>(dy.data + i * shape.d_model + j), parameters, j);
-    const P centered = kernels::subtract(gradient, kernels::load<P>(scratch.gradients.data() + j));
-    const P projected = kernels::subtract_product(centered, normalized<P>(x, tape, i, j),
+    const P difference = kernels::subtract(gradient, kernels::load<P>(scratch.gradients.data() + j));
+    const P projected = kernels::subtract_product(difference, normalized<P>(x, tape, i, j),
                                                   kernels::load<P>(scratch.products.data() + j));
     return kernels::multiply(projected, kernels::load<P>(tape.inverse.data() + j));
   }
@@ -188,9 +190,8 @@ struct GroupNorm {
     });
     to_means(tape.mean, context);
     sum_tokens(tape.inverse, context, [&]<class P>(int i, int j) ATTUNE_INLINE_LAMBDA {
-      const P centered = kernels::subtract(kernels::load<P>(x.data + i * shape.d_model + j),
-                                           kernels::load<P>(tape.mean.data() + j));
-      return kernels::multiply(centered, centered);
+      const P difference = centered<P>(x, tape, i, j);
+      return kernels::multiply(difference, difference);
     });
     to_means(tape.inverse, context);
     const auto epsilon = Scalar(static_cast<kernels::Real<Scalar>>(shape.epsilon));

@@ -23,7 +23,6 @@ struct Identity : detail::Unparameterized<Identity<kRows, kCols, ScalarType>>, d
   static constexpr std::uint32_t kFingerprint = fingerprint("Identity");
   using Input = Tensor<Scalar, detail::at_least_one(kRows), detail::at_least_one(kCols)>;
   using Output = Input;
-  using Parameters = NoParameters;
   static constexpr Abilities kAbilities = detail::kInPlaceByToken;
   using Base = detail::Unparameterized<Identity>;
   using Base::forward, Base::backward;

@@ -180,14 +180,11 @@ struct Norm {
   template <AnyContext Call>
   ATTUNE_INLINE static void backward_input(const auto& parameters, ConstView<Input> x, const Tape& tape,
                                            ConstView<Output> dy, auto&& dx, const Call& context) {
-    if constexpr (kWanted<decltype(dx)>) {
-      const View<Input> to = detail::sink<Input>(dx);
+    if_wanted<Input>(dx, [&](View<Input> to) ATTUNE_INLINE_LAMBDA {
       for_each_row(context.in_any_order(), [&](int i) ATTUNE_INLINE_LAMBDA {
-        if constexpr (Call::kSkipsZeros) {
-          if (kernels::is_zero_row(shape.d_model, row(dy, i))) {
-            for (int j = 0; j < shape.d_model; ++j) to(i, j) = Scalar(0);
-            return;
-          }
+        if (Call::kSkipsZeros && kernels::is_zero_row(shape.d_model, row(dy, i))) {
+          for (int j = 0; j < shape.d_model; ++j) to(i, j) = Scalar(0);
+          return;
         }
         const auto statistics = tape.statistics(i, x.data);
         kernels::normalize_row_backward<kind, shape.weight>(
@@ -195,7 +192,7 @@ struct Norm {
             kernels::gradient_divisor<kind>(kWidth, statistics, Scalar(kEpsilon)), weight_of(parameters),
             row(dy, i), row(to, i));
       });
-    }
+    });
   }
 
   template <class Body>

@@ -84,7 +84,8 @@ struct LayerScale : detail::Tapeless<LayerScale<scale_shape, ScalarType>>, detai
   static void backward(const Set& parameters, ConstView<Input> x, ConstView<Output> dy, Dx&& dx,
                        Gradients& gradients, const Call& context = {}) {
     const auto input = [&]() ATTUNE_INLINE_LAMBDA {
-      if constexpr (kWanted<Dx>) scale(parameters, dy.data, detail::sink<Input>(dx).data, context);
+      detail::if_wanted<Input>(
+          dx, [&](View<Input> to) ATTUNE_INLINE_LAMBDA { scale(parameters, dy.data, to.data, context); });
     };
     const auto add = [&](Scalar* sums) ATTUNE_INLINE_LAMBDA {
       kernels::add_feature_products<shape.shared, Call::kSkipsZeros>(

@@ -148,14 +148,13 @@ struct Linear : detail::Tapeless<Linear<linear_shape, ScalarType>>, detail::Inpu
   template <class Set = Parameters, class Dx, class Epilogue = kernels::Assign, AnyContext Call = Context<>>
   static void backward_input(const Set& parameters, ConstView<Output> dy, Dx&& dx, Epilogue epilogue = {},
                              const Call& context = {}) {
-    if constexpr (kWanted<Dx>) {
-      const View<Input> to = detail::sink<Input>(dx);
+    detail::if_wanted<Input>(dx, [&](View<Input> to) ATTUNE_INLINE_LAMBDA {
       context.in_any_order().template tokens<shape.rows, shape.d_in * shape.d_out>(
           [&]<int count>(auto first) ATTUNE_INLINE_LAMBDA {
             multiply_transposed(dy.template rows_at<count>(first), parameters.weight,
                                 to.template rows_at<count>(first), epilogue);
           });
-    }
+    });
   }
 
   /// Overwrites x with dx and adds to the gradients.

@@ -148,7 +148,7 @@ struct Pooling {
   template <class Dx, AnyContext Call = Context<>>
   static void backward(const Parameters&, ConstView<Input> x, const Tape& tape, ConstView<Output> dy, Dx&& dx,
                        Parameters&, Scratch&, const Call& context = {}) {
-    if constexpr (kWanted<Dx>) context.stage([&] { spread(x, tape, dy, detail::sink<Input>(dx)); });
+    detail::if_wanted<Input>(dx, [&](View<Input> to) { context.stage([&] { spread(x, tape, dy, to); }); });
   }
 
  private:

@@ -83,14 +83,13 @@ struct Prelu : detail::Tapeless<Prelu<prelu_shape, ScalarType>> {
   static void backward(const Set& parameters, ConstView<Input> x, ConstView<Output> dy, Dx&& dx,
                        Gradients& gradients, const Call& context = {}) {
     const auto input = [&]() ATTUNE_INLINE_LAMBDA {
-      if constexpr (kWanted<Dx>) {
-        const View<Input> to = detail::sink<Input>(dx);
+      detail::if_wanted<Input>(dx, [&](View<Input> to) ATTUNE_INLINE_LAMBDA {
         context.template each_token<shape.rows, kWork>([&](int i) ATTUNE_INLINE_LAMBDA {
           const int row = i * shape.d_model;
           kernels::prelu_backward<kShared>(kWidth, x.data + row, parameters.weight.data(), dy.data + row,
                                            to.data + row);
         });
-      }
+      });
     };
     const auto add = [&](Scalar* sums) ATTUNE_INLINE_LAMBDA {
       kernels::add_slope_gradients<kShared, Call::kSkipsZeros>(

@@ -36,7 +36,6 @@ struct RepeatLastToken : detail::Unparameterized<RepeatLastToken<token_shape, Sc
   static constexpr std::uint32_t kFingerprint = fingerprint("RepeatLastToken", shape.tokens);
   using Input = Tensor<Scalar, shape.seq_len, shape.d_model>;
   using Output = Tensor<Scalar, shape.seq_len + shape.tokens, shape.d_model>;
-  using Parameters = NoParameters;
   static constexpr Abilities kAbilities{.mask = MaskUse::kPadding,  // to refuse it
                                         .takes_context = true,
                                         .lanes = Lanes::kAll};

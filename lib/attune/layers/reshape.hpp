@@ -65,7 +65,6 @@ struct Reshape : detail::Unparameterized<Reshape<reshape_shape, ScalarType>>, de
       fingerprint("Reshape", detail::OnlyIf{shape.order != ReshapeOrder::kTokens}, shape.order);
   using Input = Tensor<Scalar, shape.rows, shape.d_model>;
   using Output = Tensor<Scalar, shape.out_rows, Input::size / shape.out_rows>;
-  using Parameters = NoParameters;
   static constexpr Abilities kAbilities{
       .mask = MaskUse::kPadding, .takes_context = true, .takes_length = true, .lanes = Lanes::kAll};
   using Base = detail::Unparameterized<Reshape>;

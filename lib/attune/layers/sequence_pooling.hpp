@@ -97,11 +97,10 @@ struct SequencePooling {
     });
     typename Scores::Scratch none;
     Scores::backward(parameters, x, {}, scratch.gradients, dx, gradients, none, context);
-    if constexpr (kWanted<Dx>) {
-      const auto to = detail::sink<Input>(dx);
+    detail::if_wanted<Input>(dx, [&](View<Input> to) {
       context.template each_token<shape.seq_len, 2 * shape.d_model>(
           [&](int i) { add_multiple(tape.weights(i, 0), dy.data, to.data + i * shape.d_model); });
-    }
+    });
   }
 
  private:

@@ -86,11 +86,9 @@ struct RowByRow : InputUnread {
   static void backward(ConstView<Output> y, ConstView<Output> dy, View<Input> dx, const Call& context = {}) {
     for (int i = 0; i < context.template count<kRows>(); ++i) {
       const Scalar* of_row = dy.data + i * kCols;
-      if constexpr (Call::kSkipsZeros) {
-        if (kernels::is_zero_row(kCols, of_row)) {
-          for (int j = 0; j < kCols; ++j) dx(i, j) = Scalar(0);
-          continue;
-        }
+      if (Call::kSkipsZeros && kernels::is_zero_row(kCols, of_row)) {
+        for (int j = 0; j < kCols; ++j) dx(i, j) = Scalar(0);
+        continue;
       }
       Row::template backward<kCols, Scalar>(y.data + i * kCols, of_row, dx.data + i * kCols);
     }
@@ -98,8 +96,9 @@ struct RowByRow : InputUnread {
   template <class Dx, AnyContext Call = Context<>>
   static void backward(const Parameters&, ConstView<Input>, const Tape& tape, ConstView<Output> dy, Dx&& dx,
                        Parameters&, Scratch&, const Call& context = {}) {
-    if constexpr (kWanted<Dx>)
-      context.stage([&]() ATTUNE_INLINE_LAMBDA { backward(tape.y, dy, dx, context); });
+    if_wanted<Input>(dx, [&](View<Input> to) ATTUNE_INLINE_LAMBDA {
+      context.stage([&]() ATTUNE_INLINE_LAMBDA { backward(tape.y, dy, to, context); });
+    });
   }
 };
 

@@ -62,7 +62,8 @@ struct Unparameterized {
   ATTUNE_INLINE static void backward(const Parameters&, ConstView<typename Layer::Input> x, const Tape&,
                                      ConstView<typename Layer::Output> dy, Dx&& dx, Parameters&, Scratch&,
                                      const Call& context = {}) {
-    if constexpr (kWanted<Dx>) Layer::backward(x, dy, dx, context);
+    if_wanted<typename Layer::Input>(
+        dx, [&](auto to) ATTUNE_INLINE_LAMBDA { Layer::backward(x, dy, to, context); });
   }
 };
 

@@ -50,7 +50,6 @@ struct TransposeGrid : detail::Unparameterized<TransposeGrid<grid_shape, ScalarT
       fingerprint("TransposeGrid", shape.rows, shape.cols, shape.cell);
   using Input = Tensor<Scalar, shape.rows * shape.cols * shape.cell, shape.d_model>;
   using Output = Input;
-  using Parameters = NoParameters;
   static constexpr Abilities kAbilities{.mask = MaskUse::kPadding,  // to refuse it
                                         .takes_context = true,
                                         .lanes = Lanes::kAll};

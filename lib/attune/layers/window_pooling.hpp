@@ -84,9 +84,6 @@ constexpr ConvolvedImage convolved_image() {
       pooled(shape.width, shape.kernel_width, shape.stride_width, shape.padding_width, shape.ceil),
       shape.d_model, shape.d_model);
 }
-template <auto shape>
-inline constexpr ConvolvedImage kWindowsOf = convolved_image<shape>();
-
 // The result of a window, and the places that it is of.
 enum class WindowPooling {
   kMean = 0,             // valid tokens
@@ -94,16 +91,16 @@ enum class WindowPooling {
   kMax = 2               // valid tokens
 };
 
-template <ConvolvedImage of, WindowPooling kind, class ScalarType>
-struct PooledWindows : Unparameterized<PooledWindows<of, kind, ScalarType>> {
-  static constexpr ConvolvedImage image = of;
+template <auto pool_shape, WindowPooling kind, class ScalarType>
+struct PooledWindows : Unparameterized<PooledWindows<pool_shape, kind, ScalarType>> {
+  static constexpr const auto& shape = pool_shape;
+  static constexpr ConvolvedImage image = convolved_image<pool_shape>();
   static constexpr int kInRows = image.in_rows(), kOutRows = image.out_rows(), kTaps = image.taps();
   static constexpr int kWidth = image.d_in;
 
   using Scalar = ScalarType;
   using Input = Tensor<Scalar, kInRows, kWidth>;
   using Output = Tensor<Scalar, kOutRows, kWidth>;
-  using Parameters = NoParameters;
   template <class Gradients>
   static constexpr bool kReadsInput = kind == WindowPooling::kMax;
   static constexpr Abilities kAbilities{
@@ -202,10 +199,7 @@ constexpr std::uint32_t pool_fingerprint(const char* name, const Pool2dShape& sh
 /// kernel)/stride + 1, d_model], rounded down, or up with `ceil`. Reads only padding from a mask, and leaves
 /// it out of the means.
 template <Pool1dShape pool_shape, class ScalarType = float>
-struct AvgPool1d
-    : detail::PooledWindows<detail::kWindowsOf<pool_shape>, detail::kMeanOf<pool_shape>, ScalarType> {
-  static constexpr const Pool1dShape& shape = pool_shape;
-  using Scalar = ScalarType;
+struct AvgPool1d : detail::PooledWindows<pool_shape, detail::kMeanOf<pool_shape>, ScalarType> {
   template <class Other>
   using WithScalar = AvgPool1d<pool_shape, Other>;
   static constexpr std::uint32_t kFingerprint = detail::pool_fingerprint("AvgPool1d", pool_shape);
@@ -214,10 +208,7 @@ struct AvgPool1d
 /// PyTorch's nn.AvgPool2d of an image x[height·width, d_model] with one token per pixel, row by row; y has
 /// the same layout. Reads only padding from a mask, and leaves it out of the means.
 template <Pool2dShape pool_shape, class ScalarType = float>
-struct AvgPool2d
-    : detail::PooledWindows<detail::kWindowsOf<pool_shape>, detail::kMeanOf<pool_shape>, ScalarType> {
-  static constexpr const Pool2dShape& shape = pool_shape;
-  using Scalar = ScalarType;
+struct AvgPool2d : detail::PooledWindows<pool_shape, detail::kMeanOf<pool_shape>, ScalarType> {
   template <class Other>
   using WithScalar = AvgPool2d<pool_shape, Other>;
   static constexpr std::uint32_t kFingerprint = detail::pool_fingerprint("AvgPool2d", pool_shape);
@@ -227,10 +218,7 @@ struct AvgPool2d
 /// kernel)/stride + 1, d_model]. Reads only padding from a mask, and leaves it out of the maxima. Ignores
 /// count_padding.
 template <Pool1dShape pool_shape, class ScalarType = float>
-struct MaxPool1d
-    : detail::PooledWindows<detail::kWindowsOf<pool_shape>, detail::WindowPooling::kMax, ScalarType> {
-  static constexpr const Pool1dShape& shape = pool_shape;
-  using Scalar = ScalarType;
+struct MaxPool1d : detail::PooledWindows<pool_shape, detail::WindowPooling::kMax, ScalarType> {
   template <class Other>
   using WithScalar = MaxPool1d<pool_shape, Other>;
   static constexpr std::uint32_t kFingerprint = detail::pool_fingerprint("MaxPool1d", pool_shape);
@@ -239,10 +227,7 @@ struct MaxPool1d
 /// PyTorch's nn.MaxPool2d of an image x[height·width, d_model] with one token per pixel, row by row; y has
 /// the same layout. Reads only padding from a mask, and leaves it out of the maxima. Ignores count_padding.
 template <Pool2dShape pool_shape, class ScalarType = float>
-struct MaxPool2d
-    : detail::PooledWindows<detail::kWindowsOf<pool_shape>, detail::WindowPooling::kMax, ScalarType> {
-  static constexpr const Pool2dShape& shape = pool_shape;
-  using Scalar = ScalarType;
+struct MaxPool2d : detail::PooledWindows<pool_shape, detail::WindowPooling::kMax, ScalarType> {
   template <class Other>
   using WithScalar = MaxPool2d<pool_shape, Other>;
   static constexpr std::uint32_t kFingerprint = detail::pool_fingerprint("MaxPool2d", pool_shape);
