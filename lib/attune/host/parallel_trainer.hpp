@@ -165,7 +165,6 @@ class ParallelTrainer
     return refused->status;
   }
 
-  [[nodiscard]] const Parameters& parameters() const { return shared_->state.parameters; }
   /// The tape of the last predict(), with attention weights. Not for models with dropout, which predict
   /// without a tape.
   [[nodiscard]] const typename Model::Tape& tape() const requires(!State::kDrops) { return workers_[0].tape; }
@@ -353,11 +352,7 @@ class ParallelTrainer
     }
   }
 
-  // Whether the parameters can be used; the weights that products read are then up to date.
-  Status load_weights() {
-    const Status ready = shared_->state.ready();
-    return ready == Status::kOk ? shared_->executor.load(shared_->state.parameters) : ready;
-  }
+  Status load_weights() { return attune::detail::load_weights(shared_->state, shared_->executor); }
   [[nodiscard]] const auto& weights() const { return shared_->executor.weights(shared_->state.parameters); }
 
   template <class Mask, class Slices>

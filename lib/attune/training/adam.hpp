@@ -141,7 +141,7 @@ struct Adam : OptimizerStep<Adam<variant, ScalarType>> {
     template <class Visitor, class... Sets>
     static constexpr void visit(const Visitor& visitor, const TensorPath* parent, Sets&&... sets) {
       const TensorPath of_first{"first", parent}, of_second{"second", parent};
-      if constexpr (kHasFirst) Parameters::visit(visitor, &of_first, sets.first...);
+      decltype(first)::visit(visitor, &of_first, sets.first...);
       Parameters::visit(visitor, &of_second, sets.second...);
     }
   };

@@ -46,26 +46,24 @@ concept OneForAll = std::is_same_v<OneMask<Masks>, Masks>;
 /// The mask of one sequence.
 template <class Masks>
 ATTUNE_INLINE constexpr const OneMask<Masks>& mask_of(const Masks& masks, int sequence) {
-  if constexpr (OneForAll<Masks>) {
-    return masks;
-  } else {
-    return masks[static_cast<std::size_t>(sequence)];
-  }
+  return masks[static_cast<std::size_t>(sequence)];
+}
+template <OneForAll Mask>
+ATTUNE_INLINE constexpr const Mask& mask_of(const Mask& mask, int) {
+  return mask;
 }
 /// Whether `sequences` sequences from `first` on have the same mask, compared byte by byte.
 template <int sequences, class Masks>
-constexpr bool have_one_mask([[maybe_unused]] const Masks& masks, [[maybe_unused]] int first) {
-  if constexpr (OneForAll<Masks>) {
-    return true;
-  } else if constexpr (std::has_unique_object_representations_v<OneMask<Masks>>) {
-    const void* const mask = &mask_of(masks, first);
-    for (int i = 1; i < sequences; ++i) {
-      if (std::memcmp(&mask_of(masks, first + i), mask, sizeof(OneMask<Masks>)) != 0) return false;
-    }
-    return true;
-  } else {
-    return false;
+constexpr bool have_one_mask(const Masks& masks, int first) {
+  const void* const mask = &mask_of(masks, first);
+  for (int i = 1; i < sequences; ++i) {
+    if (std::memcmp(&mask_of(masks, first + i), mask, sizeof(OneMask<Masks>)) != 0) return false;
   }
+  return std::has_unique_object_representations_v<OneMask<Masks>>;
+}
+template <int sequences, OneForAll Mask>
+constexpr bool have_one_mask(const Mask&, int) {
+  return true;
 }
 /// Whether Masks are valid for the model and batch. Compile error for masks that the model would ignore, and
 /// for too few masks.

@@ -159,9 +159,6 @@ class ClosedFormTrainer
     return detail::predict_without_tape<Trained>(state_, x, y, mask, scratch_.inference);
   }
 
-  /// The head so far.
-  [[nodiscard]] const Parameters& parameters() const { return state_.parameters; }
-
   /// RAM of training. object() is sizeof(ClosedFormTrainer); `moments` are the sums, and `inputs` one
   /// example.
   [[nodiscard]] static constexpr MemoryReport memory() {

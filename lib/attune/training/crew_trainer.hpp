@@ -124,7 +124,6 @@ class CrewTrainer : public TrainingLifecycle<CrewTrainer<Members, Model, Loss, O
     return first_error();
   }
 
-  [[nodiscard]] const Parameters& parameters() const { return state_.parameters; }
   /// The tape of the last predict(), with attention weights. Not for models with dropout, which predict
   /// without a tape.
   [[nodiscard]] const typename Model::Tape& tape() const requires(!State::kDrops) { return tapes_[0]; }
@@ -183,7 +182,6 @@ class CrewTrainer : public TrainingLifecycle<CrewTrainer<Members, Model, Loss, O
       } else {
         backward(InBatchOrder(order));
         order.end();
-        if constexpr (State::kDrops) ++masks_.next[member];
       }
       return status;
     }
@@ -193,7 +191,7 @@ class CrewTrainer : public TrainingLifecycle<CrewTrainer<Members, Model, Loss, O
     if constexpr (State::kDrops) {
       const std::int64_t number = masks_.trained + sequence;
       skip_masks(tapes_[member], number - masks_.next[member]);
-      masks_.next[member] = number;
+      masks_.next[member] = number + 1;
     }
   }
 
@@ -231,11 +229,7 @@ class CrewTrainer : public TrainingLifecycle<CrewTrainer<Members, Model, Loss, O
   }
   void clear_gradients() { std::memset(static_cast<void*>(&gradients_), 0, sizeof gradients_); }
 
-  // Whether the parameters can be used; the weights that products read are then up to date.
-  Status load_weights() {
-    const Status ready = state_.ready();
-    return ready == Status::kOk ? executor_.load(state_.parameters) : ready;
-  }
+  Status load_weights() { return detail::load_weights(state_, executor_); }
   [[nodiscard]] const auto& weights() const { return executor_.weights(state_.parameters); }
   template <class Mask, class Slices = RunToCompletion>
   static constexpr auto context_of(const Mask& mask ATTUNE_LIFETIME_BOUND, const Slices& slices = {}) {

@@ -193,10 +193,8 @@ struct CrossEntropy {
   template <int kClasses, class Scalar>
   static Row<Scalar> row_of(const Scalar* x, int target, const Scalar* class_weights, Scalar largest) {
     const Scalar weight = class_weights == nullptr ? Scalar(1) : class_weights[target];
-    Row<Scalar> row{kernels::multiply(kTargetShare<Scalar>, weight), kernels::subtract(x[target], largest),
-                    Scalar(0)};
-    if constexpr (kSmooth) row.smoothed = smoothed_logits<kClasses>(x, class_weights, largest);
-    return row;
+    return {kernels::multiply(kTargetShare<Scalar>, weight), kernels::subtract(x[target], largest),
+            kSmooth ? smoothed_logits<kClasses>(x, class_weights, largest) : Scalar(0)};
   }
   // p^e of the target.
   template <class Scalar>
@@ -212,7 +210,7 @@ struct CrossEntropy {
       return kernels::multiply(row.weight, kernels::multiply(doubt, kScale));
     }
     const Scalar loss = kernels::multiply(row.weight, kernels::subtract(log_sum, row.centered));
-    if constexpr (!kSmooth) return loss;
+    if (!kSmooth) return loss;
     return kernels::add(loss, kernels::subtract(kernels::multiply(share, log_sum), row.smoothed));
   }
 

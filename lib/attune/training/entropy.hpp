@@ -35,45 +35,47 @@
 
 namespace ATTUNE_NAMESPACE {
 
-/// Σ_c p_c·(t_c − ln p_c) of logits, the mean over rows: with targets t = 0 the entropy, with ln m of the
-/// batch InfoMax. Targets have the logits' shape.
-struct Entropy : detail::LossOfSequences<Entropy> {
+namespace detail {
+
+/// The common part of losses that are means over rows: Loss::of_row<classes>(x, target, dx, factor) returns
+/// the loss of a row, and writes dx = factor · dL/dx.
+template <class Loss>
+struct MeanOverRows : LossOfSequences<Loss> {
   /// Returns the loss of y[rows, classes], times `weight`. Writes dy = weight · dL/dy. `dy` may be `y`.
   template <class Output, class Target, class Gradient>
     requires std::floating_point<typename std::remove_cvref_t<Gradient>::Scalar>
   static auto forward(const Output& y_matrix, const Target& target_matrix, Gradient&& dy_matrix,
                       typename std::remove_cvref_t<Gradient>::Scalar weight = 1) ->
       typename std::remove_cvref_t<Gradient>::Scalar {
-    return mean_of_rows(y_matrix, target_matrix, dy_matrix, weight,
-                        [](auto... row) { return of_row(row...); });
-  }
-
- private:
-  friend struct SemiSupervised;
-
-  // of_row(classes, x, target, dx, factor) returns the loss of a row, and writes dx = factor · dL/dx.
-  template <class OfRow>
-  static auto mean_of_rows(const auto& y_matrix, const auto& target_matrix, auto& dy_matrix, auto weight,
-                           const OfRow& of_row) {
     const auto y = dense_view(y_matrix);
     const auto target = dense_view(target_matrix);
     const auto dy = dense_view(dy_matrix);
     using Scalar = typename decltype(dy)::Scalar;
-    static_assert(detail::Holds<(y.rows == target.rows && y.cols == target.cols && y.rows == dy.rows &&
-                                 y.cols == dy.cols)>,
-                  "attune::Entropy: logits, target and gradient must have one shape, [rows, classes]");
-    constexpr std::integral_constant<int, y.cols> kClasses;
+    static_assert(
+        Holds<(y.rows == target.rows && y.cols == target.cols && y.rows == dy.rows && y.cols == dy.cols)>,
+        "attune::Entropy: logits, target and gradient must have one shape, [rows, classes]");
     const Scalar factor(weight / y.rows);
     Scalar total(0);
     for (int i = 0; i < y.rows; ++i) {
-      total = kernels::add(total, of_row(kClasses, y.data + i * y.cols, target.data + i * y.cols,
-                                         dy.data + i * y.cols, factor));
+      const int first = i * y.cols;
+      total = kernels::add(
+          total, Loss::template of_row<y.cols>(y.data + first, target.data + first, dy.data + first, factor));
     }
     return kernels::multiply(total, factor);
   }
+};
+
+}  // namespace detail
+
+/// Σ_c p_c·(t_c − ln p_c) of logits, the mean over rows: with targets t = 0 the entropy, with ln m of the
+/// batch InfoMax. Targets have the logits' shape.
+struct Entropy : detail::MeanOverRows<Entropy> {
+ private:
+  friend detail::MeanOverRows<Entropy>;
+  friend struct SemiSupervised;
+
   template <int kClasses, class Scalar>
-  [[gnu::noinline]] static Scalar of_row(std::integral_constant<int, kClasses>, const Scalar* x,
-                                         const Scalar* target, Scalar* dx, Scalar factor) {
+  [[gnu::noinline]] static Scalar of_row(const Scalar* x, const Scalar* target, Scalar* dx, Scalar factor) {
     kernels::log_softmax_row<kClasses>(x, dx);
     const Scalar loss = kernels::sum<Scalar, kClasses>([&]<class P>(int c) ATTUNE_INLINE_LAMBDA {
       const P log_p = kernels::load<P>(dx + c);
@@ -93,24 +95,19 @@ struct Entropy : detail::LossOfSequences<Entropy> {
 /// Cross-entropy of labeled examples, Entropy of the others, the mean over rows. A row of targets with a
 /// positive entry is a label: a probability of each class. Any other row is Entropy's target: 0, or ln m of
 /// the unlabeled examples. Targets have the logits' shape.
-struct SemiSupervised : detail::LossOfSequences<SemiSupervised> {
-  /// Returns the loss of y[rows, classes], times `weight`. Writes dy = weight · dL/dy. `dy` may be `y`.
-  template <class Output, class Target, class Gradient>
-    requires std::floating_point<typename std::remove_cvref_t<Gradient>::Scalar>
-  static auto forward(const Output& y, const Target& target, Gradient&& dy,
-                      typename std::remove_cvref_t<Gradient>::Scalar weight = 1) ->
-      typename std::remove_cvref_t<Gradient>::Scalar {
-    return Entropy::mean_of_rows(
-        y, target, dy, weight, [](auto classes, const auto* x, const auto* t, auto... to) {
-          const bool labeled = std::any_of(t, t + classes, [](auto value) { return value > 0; });
-          return labeled ? of_labeled_row(classes, x, t, to...) : Entropy::of_row(classes, x, t, to...);
-        });
-  }
-
+struct SemiSupervised : detail::MeanOverRows<SemiSupervised> {
  private:
+  friend detail::MeanOverRows<SemiSupervised>;
+
   template <int kClasses, class Scalar>
-  [[gnu::noinline]] static Scalar of_labeled_row(std::integral_constant<int, kClasses>, const Scalar* x,
-                                                 const Scalar* label, Scalar* dx, Scalar factor) {
+  static Scalar of_row(const Scalar* x, const Scalar* target, Scalar* dx, Scalar factor) {
+    const bool labeled = std::any_of(target, target + kClasses, [](Scalar value) { return value > 0; });
+    return labeled ? of_labeled_row<kClasses>(x, target, dx, factor)
+                   : Entropy::of_row<kClasses>(x, target, dx, factor);
+  }
+  template <int kClasses, class Scalar>
+  [[gnu::noinline]] static Scalar of_labeled_row(const Scalar* x, const Scalar* label, Scalar* dx,
+                                                 Scalar factor) {
     kernels::log_softmax_row<kClasses>(x, dx);
     const Scalar share = kernels::sum_of<kClasses>(label);
     const Scalar loss = kernels::sum<Scalar, kClasses>([&]<class P>(int c) ATTUNE_INLINE_LAMBDA {

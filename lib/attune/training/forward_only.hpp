@@ -177,8 +177,6 @@ class ForwardOnlyTrainer
     return detail::predict_without_tape<Model>(state_, x, y, mask, scratch_);
   }
 
-  [[nodiscard]] const Parameters& parameters() const { return state_.parameters; }
-
   /// RAM of training. object() is sizeof(ForwardOnlyTrainer); `inputs` is one sequence and its target.
   [[nodiscard]] static constexpr MemoryReport memory() {
     MemoryReport report{.parameters = 2 * sizeof(Parameters),

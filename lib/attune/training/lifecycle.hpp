@@ -36,6 +36,8 @@ class TrainingLifecycle {
   /// The whole training after its last step, as a value (state.hpp). Excludes sequences accumulated since
   /// then.
   [[nodiscard]] const State& state() const { return Self::own_state(static_cast<const Self&>(*this)); }
+  /// The parameters after the last step.
+  [[nodiscard]] const Parameters& parameters() const { return state().parameters; }
   /// Resumes from a state, bit-identically to the training that saved it, on any trainer. Forgets accumulated
   /// sequences. The values are not checked, so protect states with a checksum, as a FlashStore does. On an
   /// error nothing changes: see State::check().

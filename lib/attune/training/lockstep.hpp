@@ -123,26 +123,25 @@ class LockstepExecutor : public ReadsParameters {
   template <class Of>
   static constexpr bool kOfLanes = std::is_same_v<typename std::remove_cvref_t<Of>::Scalar, LaneScalar>;
   void begin_gradients(const typename Model::Parameters& gradients) {
+    for_each_gradient(
+        gradients, [](auto& own, const auto&) { own.set_zero(); },
+        [](auto& own, const auto& of_batch) { own = of_batch; });
+  }
+  void end_gradients(typename Model::Parameters& gradients) {
+    for_each_gradient(
+        gradients,
+        [](auto& own, auto& of_batch) {
+          add_in_order<std::remove_cvref_t<decltype(own)>::size>(own.values, of_batch.values);
+        },
+        [](auto& own, auto& of_batch) { of_batch = own; });
+  }
+  // Calls of_lanes(own, of_batch) for tensors of lanes, and of_numbers(own, of_batch) for others.
+  void for_each_gradient(auto& gradients, const auto& of_lanes, const auto& of_numbers) {
     for_each_tensor(
-        [](const TensorPath&, auto& own, const auto& of_batch) {
-          if constexpr (kOfLanes<decltype(own)>) {
-            own.set_zero();
-          } else {
-            own = of_batch;
-          }
+        [&](const TensorPath&, auto& own, auto& of_batch) {
+          first_if<kOfLanes<decltype(own)>>(of_lanes, of_numbers)(own, of_batch);
         },
         gradients_, gradients);
-  }
-  void end_gradients(typename Model::Parameters& gradients) const {
-    for_each_tensor(
-        [](const TensorPath&, auto& of_batch, const auto& own) {
-          if constexpr (kOfLanes<decltype(own)>) {
-            add_in_order<std::remove_cvref_t<decltype(of_batch)>::size>(own.values, of_batch.values);
-          } else {
-            of_batch = own;
-          }
-        },
-        gradients, gradients_);
   }
 
   // The losses of the sequences; their gradients overwrite the outputs. False if a target is refused.
@@ -218,6 +217,8 @@ template <int vector_bytes>
 struct LockstepOf {
   template <class Model>
   using Gradients = typename Model::Parameters;
+  template <class Model>
+  using GradientSet = typename Model::Parameters;
   template <class Model>
   using BatchExecutor =
       typename std::conditional_t<(kernels::kLanes<kernels::Packet<typename Model::Scalar>> > 1),

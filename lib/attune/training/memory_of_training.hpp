@@ -33,7 +33,7 @@ constexpr MemoryReport memory_of_training() {
 template <class Layer, class Optimizer, class Plan>
 constexpr MemoryReport memory_of_layer() {
   using State = TrainingState<Layer, Optimizer>;
-  using GradientSet = typename GradientSetIn<Plan, Layer>::type;
+  using GradientSet = typename Plan::template GradientSet<Layer>;
   MemoryReport report{.tape = kBytes<TapeOf<Layer, GradientSet>>,
                       .scratch = kBytes<EitherScratch<Layer, GradientSet>>};
   if constexpr (!std::is_empty_v<typename State::Parameters>) {

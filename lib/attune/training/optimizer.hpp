@@ -63,32 +63,26 @@ struct MomentPointerOf<O> {
   using type = typename O::MomentPointer;
 };
 
-/// Whether an optimizer has its own storage of parameters, and their set.
+/// Whether an optimizer has its own storage of parameters.
 template <class O>
 concept HasMasters = requires {
   typename O::ParameterPointer;
 };
-template <class Model, class O>
-struct MastersOfModel {
-  using type = typename Model::Parameters;
-};
-template <class Model, class O>
-  requires HasMasters<O>
-struct MastersOfModel<Model, O> {
-  using type = typename O::template Masters<Model>;
-};
-template <class Model, class O>
-using MastersOf = typename MastersOfModel<Model, O>::type;
-
+/// The set of a model's parameters, and a pointer to some of a tensor.
 template <class O>
-struct ParameterPointerOf {
-  using type = typename O::Scalar*;
+struct ParametersFor {
+  using Pointer = typename O::Scalar*;
+  template <class Model>
+  using Set = typename Model::Parameters;
 };
-template <class O>
-  requires HasMasters<O>
-struct ParameterPointerOf<O> {
-  using type = typename O::ParameterPointer;
+template <HasMasters O>
+struct ParametersFor<O> {
+  using Pointer = typename O::ParameterPointer;
+  template <class Model>
+  using Set = typename O::template Masters<Model>;
 };
+template <class Model, class O>
+using MastersOf = typename ParametersFor<O>::template Set<Model>;
 
 /// An optimizer whose updates depend on the TensorKind.
 template <class O>
@@ -225,7 +219,7 @@ namespace detail {
 // so targets with and without a cache agree.
 template <class Optimizer, class... Moments>
 [[gnu::noinline]] void update_and_clear(const typename Optimizer::Coefficients& coefficients, TensorKind kind,
-                                        int size, typename ParameterPointerOf<Optimizer>::type p,
+                                        int size, typename ParametersFor<Optimizer>::Pointer p,
                                         typename Optimizer::Scalar* g, Moments... moments) {
   using Scalar = typename Optimizer::Scalar;
   constexpr int kBlock = kUpdateBlockIn<Optimizer>;

@@ -72,6 +72,11 @@ struct ReadsParameters {
   /// Marks these weights as outdated.
   static void invalidate() {}
 };
+/// Whether the parameters of a state can be used; the weights that products read are then up to date.
+Status load_weights(const auto& state, auto& executor) {
+  const Status ready = state.ready();
+  return ready == Status::kOk ? executor.load(state.parameters) : ready;
+}
 /// Whether the memory of a plan's trainers, or a part of it, lies outside of them.
 template <class Plan>
 concept PlacesMemory = requires {
@@ -91,6 +96,9 @@ constexpr auto context_in_plan(const Mask& mask ATTUNE_LIFETIME_BOUND, const Sli
 struct BySequence {
   template <class Model>
   using Gradients = typename Model::Parameters;
+  /// The set that tape and scratch are made for.
+  template <class Model>
+  using GradientSet = typename Model::Parameters;
   /// Computes one sequence, and keeps nothing.
   template <class Model>
   struct BatchExecutor : detail::ReadsParameters {

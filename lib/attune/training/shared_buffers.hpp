@@ -27,17 +27,6 @@ namespace ATTUNE_NAMESPACE {
 
 namespace detail {
 
-// The set for the tape and scratch of a plan.
-template <class Plan, class Model>
-struct GradientSetIn {
-  using type = typename Model::Parameters;
-};
-template <class Plan, class Model>
-  requires requires { typename Plan::template GradientSet<Model>; }
-struct GradientSetIn<Plan, Model> {
-  using type = typename Plan::template GradientSet<Model>;
-};
-
 // Scratch for training or prediction, one at a time.
 template <class Model, class Gradients = typename Model::Parameters,
           bool kDrops = DropsIn<typename Model::Tape>>
@@ -105,7 +94,7 @@ struct TrainerBuffers {
 // A trainer's own memory, or a reference to a SharedBuffers.
 template <class Plan, class Model>
 class TrainerBuffersOf : public PassLock {
-  using Memory = TrainerBuffers<Model, typename GradientSetIn<Plan, Model>::type>;
+  using Memory = TrainerBuffers<Model, typename Plan::template GradientSet<Model>>;
 
  public:
   static constexpr bool kShared = false;
@@ -137,7 +126,7 @@ class TrainerBuffersOf<Plan, Model> {
 
  private:
   static auto& memory() {
-    return Plan::buffers().template memory<Model, typename GradientSetIn<Plan, Model>::type>();
+    return Plan::buffers().template memory<Model, typename Plan::template GradientSet<Model>>();
   }
   static auto& pass_lock() { return Plan::buffers().pass_lock_; }
 };

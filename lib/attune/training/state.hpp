@@ -61,25 +61,21 @@ constexpr std::uint32_t training_fingerprint() {
 /// The hash of all bits of a model's constants; 0 without constants. In the other precision, the hash of the
 /// same integers: converted to floats if they are packed, and packed if they are not.
 template <class Model>
-constexpr std::uint32_t base_of([[maybe_unused]] HashedPrecision precision = HashedPrecision::kOwn) {
-  if constexpr (kHasConstants<Model>) {
-    return hash_constants<Model>(precision);
-  } else {
-    return 0;
-  }
+constexpr std::uint32_t base_of(HashedPrecision = HashedPrecision::kOwn) {
+  return 0;
 }
+template <class Model>
+  requires kHasConstants<Model> std::uint32_t base_of(HashedPrecision precision = HashedPrecision::kOwn) {
+    return hash_constants<Model>(precision);
+  }
 /// Whether `numbers` is the fingerprint of an arithmetic. Without constants it can be nothing else.
 template <class Model>
-constexpr bool is_arithmetic([[maybe_unused]] std::uint32_t numbers) {
-  if constexpr (kHasConstants<Model>) {
-    constexpr std::uint32_t kAll[] = {fingerprint("unfused"),      fingerprint("fused"),
-                                      fingerprint("unfused_blas"), fingerprint("fused_blas"),
-                                      fingerprint("unfused_mve"),  fingerprint("fused_mve"),
-                                      fingerprint("unfused_neon"), fingerprint("fused_neon")};
-    return std::find(std::begin(kAll), std::end(kAll), numbers) != std::end(kAll);
-  } else {
-    return true;
-  }
+constexpr bool is_arithmetic(std::uint32_t numbers) {
+  constexpr std::uint32_t kAll[] = {fingerprint("unfused"),      fingerprint("fused"),
+                                    fingerprint("unfused_blas"), fingerprint("fused_blas"),
+                                    fingerprint("unfused_mve"),  fingerprint("fused_mve"),
+                                    fingerprint("unfused_neon"), fingerprint("fused_neon")};
+  return !kHasConstants<Model> || std::find(std::begin(kAll), std::end(kAll), numbers) != std::end(kAll);
 }
 
 }  // namespace detail
@@ -179,13 +175,9 @@ struct TrainingState {
   }
   // Whether the constants are the same integers in the other form.
   [[nodiscard]] constexpr bool is_of_other_base_precision() const {
-    if constexpr (detail::kHasConstants<Model>) {
-      return fingerprint_of_numbers - detail::base_of<Model>(detail::HashedPrecision::kOther) -
-                 of_precision(kPrecision) ==
-             kArithmetic;
-    } else {
-      return false;
-    }
+    return detail::kHasConstants<Model> &&
+           fingerprint_of_numbers - detail::base_of<Model>(detail::HashedPrecision::kOther) ==
+               kArithmetic + of_precision(kPrecision);
   }
 };
 
@@ -206,9 +198,8 @@ ATTUNE_INLINE void clear_padding(TrainingState<Model, Optimizer, precision>& sta
   for_each_tensor(
       []<class Leaf>(const TensorPath&, Leaf& tensor) {
         constexpr std::size_t kUsed = sizeof *std::declval<Leaf&>().data() * std::size_t{Leaf::size};
-        if constexpr (kUsed < sizeof(Leaf)) {  // an odd number of 16 bits
-          std::memset(reinterpret_cast<unsigned char*>(&tensor) + kUsed, 0, sizeof(Leaf) - kUsed);
-        }
+        // Behind an odd number of 16 bits.
+        std::memset(reinterpret_cast<unsigned char*>(&tensor) + kUsed, 0, sizeof(Leaf) - kUsed);
       },
       state.parameters);
   constexpr std::size_t kMembers = kBytes<decltype(state.parameters)> + kBytes<decltype(state.moments)> +

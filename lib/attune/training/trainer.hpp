@@ -224,7 +224,6 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
     return {*this, InputView(x), OutputView(y), mask, may_predict()};
   }
 
-  [[nodiscard]] const Parameters& parameters() const { return state_.parameters; }
   /// Gradients of the sum of accumulated losses, before division by the batch and before clipping.
   [[nodiscard]] const Gradients& gradients() const requires kKeepsGradients { return gradients_.values(); }
   /// The tape of the last predict(), with attention weights. Not for models with dropout, which predict

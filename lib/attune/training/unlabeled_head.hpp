@@ -99,7 +99,37 @@ class UnlabeledHead {
                                 HeadParameters& head, std::span<const int> known = {},
                                 const Options& options = {}) {
     if constexpr (check_base<Base>() && check_features<GetFeatures>()) {
-      return learn_beside(base, factory, count, features, probe, head, known, options);
+      copy_parameters(base, candidate_);
+      copy_parameters(base, head);
+      UnlabeledResult<Scalar> result;
+      if (count <= 0 || count > max_examples) return {Status::kInvalidLength};
+      if (!known.empty() && known.size() != static_cast<std::size_t>(count)) return {Status::kInvalidLength};
+      if (const Status status = check(options); status != Status::kOk) return {status};
+      result.status = infer(candidate_, count, features);
+      if (result.status != Status::kOk) return result;
+      note_clear(count, options, result);
+      result.objection = objection_to(result, options.guard);
+      if (result.objection != Objection::kNone) return result;
+      const Evaluation<Scalar> probe_before = probe(candidate_);
+      for (int pass = 1; pass <= options.rounds; ++pass) {
+        result.status = solve(base, factory, count, features, known, options);
+        if (result.status == Status::kOk) result.status = infer(candidate_, count, features);
+        if (result.status != Status::kOk) {
+          copy_parameters(base, head);
+          result.rounds = 0;
+          return result;
+        }
+        result.agreement = agreement(count);
+        const Evaluation<Scalar> after = probe(candidate_);
+        if (result.agreement < options.guard.least_agreement) result.objection = Objection::kDisagreement;
+        if (probe_before.accuracy() - after.accuracy() > options.guard.largest_drop) {
+          result.objection = Objection::kForgetting;
+        }
+        if (result.objection != Objection::kNone) return result;
+        copy_parameters(candidate_, head);
+        result.rounds = pass;
+      }
+      return result;
     }
   }
   /// The same without sums of the factory and a probe.
@@ -107,12 +137,10 @@ class UnlabeledHead {
   UnlabeledResult<Scalar> learn(const Base& base, int count, const GetFeatures& features,
                                 HeadParameters& head, std::span<const int> known = {},
                                 const Options& options = {}) {
-    if constexpr (check_base<Base>() && check_features<GetFeatures>()) {
-      Options without_factory = options;
-      without_factory.head.rehearsal = 0;
-      const auto no_probe = [](const typename Head::Parameters&) { return Evaluation<Scalar>{}; };
-      return learn_beside(base, sums_, count, features, no_probe, head, known, without_factory);
-    }
+    Options without_factory = options;
+    without_factory.head.rehearsal = 0;
+    const auto no_probe = [](const typename Head::Parameters&) { return Evaluation<Scalar>{}; };
+    return learn(base, sums_, count, features, no_probe, head, known, without_factory);
   }
 
  private:
@@ -137,42 +165,6 @@ class UnlabeledHead {
                   "attune::UnlabeledHead: the base must be the parameters of a Linear with a bias, with the "
                   "features and all classes of the head");
     return kIsHead;
-  }
-  template <class Base, class Factory, class GetFeatures, class Probe, class HeadParameters>
-  UnlabeledResult<Scalar> learn_beside(const Base& base, const Factory& factory, int count,
-                                       const GetFeatures& features, const Probe& probe, HeadParameters& head,
-                                       std::span<const int> known, const Options& options) {
-    copy_parameters(base, candidate_);
-    copy_parameters(base, head);
-    UnlabeledResult<Scalar> result;
-    if (count <= 0 || count > max_examples) return {Status::kInvalidLength};
-    if (!known.empty() && known.size() != static_cast<std::size_t>(count)) return {Status::kInvalidLength};
-    if (const Status status = check(options); status != Status::kOk) return {status};
-    result.status = infer(candidate_, count, features);
-    if (result.status != Status::kOk) return result;
-    note_clear(count, options, result);
-    result.objection = objection_to(result, options.guard);
-    if (result.objection != Objection::kNone) return result;
-    const Evaluation<Scalar> probe_before = probe(candidate_);
-    for (int pass = 1; pass <= options.rounds; ++pass) {
-      result.status = solve(base, factory, count, features, known, options);
-      if (result.status == Status::kOk) result.status = infer(candidate_, count, features);
-      if (result.status != Status::kOk) {
-        copy_parameters(base, head);
-        result.rounds = 0;
-        return result;
-      }
-      result.agreement = agreement(count);
-      const Evaluation<Scalar> after = probe(candidate_);
-      if (result.agreement < options.guard.least_agreement) result.objection = Objection::kDisagreement;
-      if (probe_before.accuracy() - after.accuracy() > options.guard.largest_drop) {
-        result.objection = Objection::kForgetting;
-      }
-      if (result.objection != Objection::kNone) return result;
-      copy_parameters(candidate_, head);
-      result.rounds = pass;
-    }
-    return result;
   }
   static Status check(const Options& options) {
     bool valid = options.rounds >= 1 && options.rounds <= 100;

@@ -196,9 +196,6 @@ class UnlabeledHeadTrainer
     return detail::predict_without_tape<Trained>(state_, x, y, mask, scratch_.inference);
   }
 
-  /// The head so far.
-  [[nodiscard]] const Parameters& parameters() const { return state_.parameters; }
-
   /// RAM of training. object() is sizeof(UnlabeledHeadTrainer); `inputs` is one take and its label.
   [[nodiscard]] static constexpr MemoryReport memory() {
     MemoryReport report{.parameters = sizeof(Parameters),

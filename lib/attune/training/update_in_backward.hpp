@@ -82,7 +82,7 @@ using MomentPointers =
 // Parameters and moments: of one tensor, or of the whole set.
 template <class Optimizer>
 struct UpdatedMemory {
-  typename ParameterPointerOf<Optimizer>::type parameters{nullptr};
+  typename ParametersFor<Optimizer>::Pointer parameters{nullptr};
   MomentPointers<Optimizer> moments{};
 
   ATTUNE_INLINE friend UpdatedMemory operator+(UpdatedMemory memory, int count) {
@@ -211,7 +211,7 @@ struct NoGradientsKept : BySequence {
 template <class Model, class Plan>
 inline constexpr std::size_t kWorkingBytes =
     sizeof(typename Plan::template Gradients<Model>) +
-    sizeof(TrainerBuffers<Model, typename GradientSetIn<Plan, Model>::type>);
+    sizeof(TrainerBuffers<Model, typename Plan::template GradientSet<Model>>);
 // Whether a plan without gradients takes less RAM. For a model without sets, its error says why it is none.
 template <class Model, class Plan>
 concept SavesGradients = !HasSets<Model> || (kWorkingBytes<Model, Plan> < kWorkingBytes<Model, BySequence>);
@@ -227,7 +227,7 @@ struct UpdateTogetherInBackward : BySequence {
   using Gradients = typename For<Model>::template Gradients<Model>;
   /// The set that tape and scratch are made for.
   template <class Model>
-  using GradientSet = typename GradientSetIn<For<Model>, Model>::type;
+  using GradientSet = typename For<Model>::template GradientSet<Model>;
 };
 
 }  // namespace detail
@@ -310,18 +310,17 @@ ATTUNE_INLINE StepResult<typename Model::Scalar> step_in_backward(
   using Output = typename Model::Output;
   using Result = StepResult<Scalar>;
   if (work.under_way()) return Result::refused(Status::kUnderWay);  // another trainer's pass
-  if (const Status ready = state.ready(); ready != Status::kOk) return Result::refused(ready);
   auto& tape = work.tape();
   auto& scratch = work.scratch().training;
   const View<Output> output(work.output());
-  if constexpr (std::remove_reference_t<decltype(work)>::kShared) state.masks.apply_to(tape);
+  if (const Status status = load_weights(state, executor); status != Status::kOk) {
+    return Result::refused(status);
+  }
   if constexpr (!kMasks<Mask> && !TakesIds<Model>) {
     if (!finite(kernels::sum_of_squares(Model::Input::size, x.data)))
       return Result::refused(Status::kNotFinite);
   }
-  if (const Status loaded = executor.load(state.parameters); loaded != Status::kOk) {
-    return Result::refused(loaded);
-  }
+  if (std::remove_reference_t<decltype(work)>::kShared) state.masks.apply_to(tape);
   const auto& weights = executor.weights(state.parameters);
   const auto context = context_in_plan<Model, std::remove_cvref_t<decltype(executor)>>(mask);
   LossSum<Scalar> sum;

@@ -188,8 +188,7 @@ template <class Trainer>
 struct ProgramsOfTrainer;
 template <class Model, class Loss, class Optimizer, int batch, class Plan>
 struct ProgramsOfTrainer<Trainer<Model, Loss, Optimizer, batch, Plan>> {
-  using Gradients =
-      typename attune::detail::GradientSetIn<attune::detail::PlanWith<Plan, Optimizer>, Model>::type;
+  using Gradients = typename attune::detail::PlanWith<Plan, Optimizer>::template GradientSet<Model>;
   static std::string text() {
     std::string text;
     ProgramsOf<Model>::template append<Gradients>(text);
