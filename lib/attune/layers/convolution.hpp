@@ -259,11 +259,11 @@ struct Convolution : InputReadForWeight {
   static void backward(const Set& parameters, ConstView<Input> x, const Tape&, ConstView<Output> dy, Dx&& dx,
                        Gradients& gradients, Scratch& scratch, const Call& context = {}) {
     const auto to = sink<Input>(dx);
-    if constexpr (kWanted<Dx>) {
+    if_wanted<Input>(dx, [&](View<Input> all) {
       context.stage([&] {
-        for (int i = 0; i < Input::size; ++i) to.data[i] = Scalar(0);
+        for (int i = 0; i < Input::size; ++i) all.data[i] = Scalar(0);
       });
-    }
+    });
     if constexpr (image.bias) {
       context.stage([&]() ATTUNE_INLINE_LAMBDA { add_column_sums(context.first(dy), view(gradients.bias)); });
     }

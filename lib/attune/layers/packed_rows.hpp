@@ -64,25 +64,24 @@ struct CopyTape {
   }
 
  private:
-  template <class To, class From>
-  ATTUNE_INLINE static void copy_row(int cols, int row, To& to, const From& from) {
-    using Element = typename Packed<To, From>::Element;
-    if constexpr (!IsPacked<To>) {
-      const Element* const elements = from.elements + row * from.length;
-      if constexpr (Element::kScaled) {
-        kernels::unpack_row(cols, elements, from.scales[row], &to(row, 0));
-      } else {
-        kernels::unpack_row(cols, elements, &to(row, 0));
-      }
-      for (int col = cols; col < from.length; ++col) to(row, col) = 0;  // weights of keys that are not valid
+  template <IsPacked To>
+  ATTUNE_INLINE static void copy_row(int cols, int row, To& to, const auto& from) {
+    auto* const elements = to.elements + row * to.length;
+    if constexpr (To::Element::kScaled) {
+      to.scales[row] = kernels::pack_row(cols, &from(row, 0), elements);
     } else {
-      Element* const elements = to.elements + row * to.length;
-      if constexpr (Element::kScaled) {
-        to.scales[row] = kernels::pack_row(cols, &from(row, 0), elements);
-      } else {
-        kernels::pack_row(cols, &from(row, 0), elements);
-      }
+      kernels::pack_row(cols, &from(row, 0), elements);
     }
+  }
+  template <IsPacked From>
+  ATTUNE_INLINE static void copy_row(int cols, int row, auto& to, const From& from) {
+    const auto* const elements = from.elements + row * from.length;
+    if constexpr (From::Element::kScaled) {
+      kernels::unpack_row(cols, elements, from.scales[row], &to(row, 0));
+    } else {
+      kernels::unpack_row(cols, elements, &to(row, 0));
+    }
+    for (int col = cols; col < from.length; ++col) to(row, col) = 0;  // weights of keys that are not valid
   }
 };
 

@@ -164,11 +164,9 @@ struct PerSequence<Layer, kernels::LanesOf<Number, lanes>> {
   static ForwardResult<Layer> for_each_sequence(ConstView<Input> x, View<Output> y, auto& scratch,
                                                 const auto& context, const auto& forward_one) {
     for (int lane = 0; lane < lanes; ++lane) {
-      [[maybe_unused]] const Status status = forward_one(
-          lane, InputSequence::take(x, lane, scratch.x, context), OutputSequence::room(y, scratch.y));
-      if constexpr (TakesIds<Layer>) {
-        if (status != Status::kOk) return status;
-      }
+      const Status status = forward_one(lane, InputSequence::take(x, lane, scratch.x, context),
+                                        OutputSequence::room(y, scratch.y));
+      if (TakesIds<Layer> && status != Status::kOk) return ForwardResult<Layer>(status);
       OutputSequence::put(scratch.y, lane, y, context);
     }
     return ForwardResult<Layer>(Status::kOk);
