@@ -114,7 +114,7 @@ constexpr bool check_working_weights() {
 }
 template <class Gradients, class Model, class Plan>
 constexpr bool check_placed_gradients() {
-  constexpr bool kKept = std::is_same_v<typename Plan::template Gradients<Model>, typename Model::Parameters>;
+  constexpr bool kKept = KeepsGradients<Plan, Model>;
   constexpr bool kFit = std::is_same_v<Gradients, PlacedGradients<Model>>;
   static_assert(Holds<kKept>,
                 "attune::GradientsIn: UpdateInBackward keeps no gradients to place; leave out "

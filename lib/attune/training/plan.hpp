@@ -59,6 +59,10 @@ struct PlanFor<Plan, Optimizer> {
 template <class Plan, class Optimizer>
 using PlanWith = typename PlanFor<Plan, Optimizer>::type;
 
+/// Whether a plan adds up all gradients of a batch.
+template <class Plan, class Model>
+concept KeepsGradients = std::is_same_v < typename Plan::template Gradients<Model>,
+typename Model::Parameters > ;
 /// The base of executors: products read the parameters. An executor with weights of its own, which it makes
 /// from the parameters, has these members itself.
 struct ReadsParameters {
@@ -112,8 +116,8 @@ namespace detail {
 
 /// Whether trainers of a plan take one sequence at a time, keep all gradients, and have their memory in them.
 template <class Plan, class Model>
-concept TakesSequences = std::is_base_of_v<BySequence, Plan> && !PlacesMemory<Plan> &&
-                         std::is_same_v<typename Plan::template Gradients<Model>, typename Model::Parameters>;
+concept TakesSequences =
+    std::is_base_of_v<BySequence, Plan> && !PlacesMemory<Plan> && KeepsGradients<Plan, Model>;
 
 }  // namespace detail
 

@@ -48,8 +48,7 @@ template <detail::CheckedLayer Model, class Loss = MeanSquaredError, class Optim
 class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, Plan>,
                                          TrainingState<Model, Optimizer, detail::kPrecisionOf<Plan>>> {
   using Planned = detail::PlanWith<Plan, Optimizer>;
-  static constexpr bool kKeepsGradients =
-      std::is_same_v<typename Planned::template Gradients<Model>, typename Model::Parameters>;
+  static constexpr bool kKeepsGradients = detail::KeepsGradients<Planned, Model>;
   using Inputs = detail::InputsOf<Model, batch>;
   using Targets = detail::TargetsOf<Loss, typename Model::Output, batch>;
   static_assert(detail::Holds<(batch > 0)>, "attune::Trainer: batch must be at least 1");
@@ -373,8 +372,7 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
   template <class Clipping, class Masks>
   ATTUNE_INLINE Result step_over_batch(BatchInputView inputs, BatchTargetView targets, const Options& options,
                                        const Clipping& clipping, const Masks& masks, const Loss& loss) {
-    if (work_.under_way() || !has_gradients()) return Result::refused(Status::kUnderWay);
-    if (const Status status = state_.ready(); status != Status::kOk) return Result::refused(status);
+    if (const Status may = may_update(0); may != Status::kOk) return Result::refused(may);
     if (sums_.sequences > 0) discard();
     [[maybe_unused]] bool loaded = false;
     for (int lockstep_from = 0; sums_.sequences < batch;) {
@@ -383,7 +381,7 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
             detail::have_one_mask<kLanes>(masks, sums_.sequences)) {
           if (!loaded) executor_.broadcast(state_.parameters);
           loaded = true;
-          if constexpr (Work::kShared && State::kDrops) stand_at_masks();
+          if (Work::kShared) stand_at_masks();
           const bool added = executor_.accumulate(
               Inputs::at(inputs, sums_.sequences),
               [&](int s) { return Targets::at(targets, sums_.sequences + s); }, work_.tape(),
