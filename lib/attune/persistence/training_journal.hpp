@@ -31,6 +31,7 @@
 #include <attune/execution/attention_mask.hpp>
 #include <attune/persistence/crc32.hpp>
 #include <attune/persistence/journal_entry.hpp>
+#include <attune/training/lifecycle.hpp>
 #include <attune/training/loss.hpp>
 #include <attune/training/step_result.hpp>
 
