@@ -372,7 +372,8 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
   template <class Clipping, class Masks>
   ATTUNE_INLINE Result step_over_batch(BatchInputView inputs, BatchTargetView targets, const Options& options,
                                        const Clipping& clipping, const Masks& masks, const Loss& loss) {
-    if (const Status may = may_update(0); may != Status::kOk) return Result::refused(may);
+    if (work_.under_way() || !has_gradients()) return Result::refused(Status::kUnderWay);
+    if (const Status status = state_.ready(); status != Status::kOk) return Result::refused(status);
     if (sums_.sequences > 0) discard();
     [[maybe_unused]] bool loaded = false;
     for (int lockstep_from = 0; sums_.sequences < batch;) {
