@@ -12,7 +12,7 @@ set(attune_flags_cortex-m7  "-mthumb -mcpu=cortex-m7 -mfpu=fpv5-sp-d16 -mfloat-a
 set(attune_flags_cortex-m7-dp "-mthumb -mcpu=cortex-m7 -mfpu=fpv5-d16 -mfloat-abi=hard")  # with double precision
 set(attune_flags_cortex-m33 "-mthumb -mcpu=cortex-m33 -mfpu=fpv5-sp-d16 -mfloat-abi=hard")
 set(attune_flags_cortex-m55 "-mthumb -mcpu=cortex-m55 -mfloat-abi=hard")
-# newlib's int32_t is long, which arm_neon.h's vector types and therefore Eigen's NEON code do not accept.
+# newlib's int32_t is long, which arm_neon.h's vector types do not accept.
 set(attune_flags_cortex-a15 "-mthumb -mcpu=cortex-a15 -mfpu=neon-vfpv4 -mfloat-abi=hard \
 -U__INT32_TYPE__ -D__INT32_TYPE__=int -U__UINT32_TYPE__ -D__UINT32_TYPE__=unsigned")
 
