@@ -28,12 +28,12 @@ enum class RelativePositions {
 
 /// A table of biases by relative position.
 struct RelativeBias {
-  RelativePositions kind = RelativePositions::kNone;
-  int max_distance = 128;  // of kDistance and buckets, in [1, 32768]
-  int buckets = 32;        // of kBuckets (even) and kCausalBuckets, at most 128
-  int rows = 0;            // of a grid, whose tokens come row by row
-  int cols = 0;            // of a grid
-  int prefix = 0;          // tokens before the grid, such as a class token
+  RelativePositions kind = RelativePositions::kNone;  // which pairs share an entry
+  int max_distance = 128;                             // of kDistance and buckets, in [1, 32768]
+  int buckets = 32;                                   // of kBuckets (even) and kCausalBuckets, at most 128
+  int rows = 0;                                       // of a grid, whose tokens come row by row
+  int cols = 0;                                       // of a grid
+  int prefix = 0;                                     // tokens before the grid, such as a class token
 
   /// Tokens of a prefix and a grid.
   [[nodiscard]] constexpr int tokens() const { return prefix + rows * cols; }
@@ -52,10 +52,11 @@ struct RelativeBias {
   [[nodiscard]] constexpr int grid_entries() const {
     return kind == RelativePositions::kGrid ? (2 * rows - 1) * (2 * cols - 1) : rows * cols;
   }
-  /// Buckets of one side, and how many of them have one distance each.
+  /// Buckets of one side.
   [[nodiscard]] constexpr int side() const {
     return kind == RelativePositions::kBuckets ? buckets / 2 : buckets;
   }
+  /// Buckets of one side that have one distance each.
   [[nodiscard]] constexpr int exact() const { return side() / 2; }
 };
 
