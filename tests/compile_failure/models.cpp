@@ -24,7 +24,8 @@ attune::SharedRepeat<2, attune::Linear<attune::LinearShape{2, 3, 4}>>::Parameter
 // error: attune: a layer that takes token ids must be the first of a Sequential; it cannot follow another layer or stand
 #include <attune/layers/embedding.hpp>
 
-attune::SharedRepeat<2, attune::Embedding<attune::EmbeddingShape{.seq_len = 4, .vocabulary = 9, .d_model = 8}>>
+attune::SharedRepeat<2,
+                     attune::Embedding<attune::EmbeddingShape{.seq_len = 4, .vocabulary = 9, .d_model = 8}>>
     layer;
 
 // case: adapted_in_roles_that_nothing_has

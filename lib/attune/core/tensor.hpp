@@ -10,6 +10,7 @@
 #include <attune/kernels/simd/arithmetic.hpp>
 
 // The library includes no header of Eigen. A program that calls matrix() includes Eigen/Core.
+/// @cond
 namespace Eigen {
 template <class Scalar, int rows, int cols, int options, int max_rows, int max_cols>
 class Matrix;
@@ -18,6 +19,7 @@ class Map;
 template <int outer, int inner>
 class Stride;
 }  // namespace Eigen
+/// @endcond
 
 namespace ATTUNE_NAMESPACE {
 

@@ -217,6 +217,7 @@ template <int vector_bytes>
 struct LockstepOf {
   template <class Model>
   using Gradients = typename Model::Parameters;
+  /// The set that tape and scratch are made for.
   template <class Model>
   using GradientSet = typename Model::Parameters;
   template <class Model>
