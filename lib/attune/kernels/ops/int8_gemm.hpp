@@ -242,7 +242,9 @@ ATTUNE_INLINE void gemm(const A& a,
     }
   }
 #endif
-  detail::int8_gemm<kShape>(a.data, rows, b, c.data, epilogue);
+  if constexpr (std::is_same_v<typename C::Scalar, float>) {
+    detail::int8_gemm<kShape>(a.data, rows, b, c.data, epilogue);
+  }
 }
 
 }  // namespace ATTUNE_NAMESPACE::kernels
