@@ -5,6 +5,9 @@
 
 #if defined(__SSE2__)
 
+#if defined(__clang__)
+#include <cstdio>  // without it, clang 14 cannot include <string> after a precompiled header with intrinsics
+#endif
 #if defined(__AVX__)
 #include <immintrin.h>
 #else
