@@ -146,7 +146,7 @@ ATTUNE_MODEL_UNIT(Keyword, trainer);
 // case: packed_weights_in_lockstep
 // error: attune: packed int8 weights need a model in float, one sequence at a time; use Int8Weights for
 // errors: 2  the product of forward, and that of backward
-// kilobytes: 20  the way from the trainer to the product, twice
+// kilobytes: 40  the way from the trainer to the product, twice
 using Layer = attune::Linear<attune::LinearShape{.rows = 1, .d_in = 16, .d_out = 16}>;
 static Layer::ParametersOf<attune::PackedInt8Weights, attune::Tensor> base;
 using Model = attune::Adapted<Layer, base, attune::LowRank{.rank = 2, .roles = attune::Role::kProjections}>;
