@@ -74,7 +74,7 @@ def also_far(function, formula, x):
 
 
 def proportional(constant, wanted):
-    """The f with constant · f = wanted; 0.0 if there is none."""
+    """The factor f for which constant · f is `wanted`; 0.0 if there is none."""
     own = constant.values.reshape(-1)
     at = int(own.abs().argmax())
     factor = float(wanted[at] / own[at]) if own[at] else 0.0

@@ -145,7 +145,7 @@ class Matcher(AttentionMatch, Rearranged, SampleNorms, Formulas):
         return Value(kind, sources, value.layout if layout is None else layout, data, value.operation, value.number)
 
     def with_data(self, layer, value, **data):
-        """A layer that has other data behind the operation of a value."""
+        """A layer with other data, after the operation that made a value."""
         return self.new(layer.kind, layer.sources, value, **dict(layer.data, **data))
 
     def on_input(self, value):

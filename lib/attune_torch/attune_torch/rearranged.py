@@ -7,7 +7,7 @@ import torch
 from .errors import Unsupported
 from .normal import Constant, REFUSED, Value, Windows, side_by_side
 
-BEHIND = "a trained token behind the others, whose order is of consequence here; put it in front: torch.cat([token, x], 1)"
+BEHIND = "a trained token behind the others, whose order matters here; put it in front: torch.cat([token, x], 1)"
 ROW_BY_ROW = ("linear", "norm", "activation", "scale", "feature_bias", "affine", "batch_norm", "prelu", "product", "sum")
 NOT_FIRST = "some of the tokens; attune takes one, or all but some in front. Export the model without this step, and take the rows on the device"
 
@@ -185,7 +185,7 @@ class Rearranged:
         return self.turned(found, value) if turn else found
 
     def linear_for_each(self, value):
-        """Linears of a feature each, one behind the other, as of a table's numbers or of the variables of a time series; or None."""
+        """Linears of one feature each, in a row: those of a table's numbers, or of the variables of a time series. None if there are none."""
         linears = value.sources
         if not all(item.kind == "linear" and item.tokens == 1 and item.sources[0].kind == "gather" and not item.changed for item in linears):
             return None
