@@ -11,6 +11,8 @@
 //   --export 1    prints what it learned: a .safetensors file, for PyTorch and for inference.cpp, as text
 //
 // With a file of parameters in flash (examples/run --weights FILE --steps N) it learns further from those.
+#include <algorithm>
+
 #include <arguments.hpp>
 
 #include "evaluation.hpp"
@@ -145,7 +147,7 @@ int main() {
   port::print(" precision=", digits::kPrecision, " steps=", steps,
               " loss_last=", port::fixed(training.last_loss, 6));
   if (steps > 0) terminal::print_instructions("step", training.instructions);
-  digits::print_result_end(evaluation.instructions, attune::hash_bits(trainer.parameters()), kMemory.total() + digits::kPlaced,
-                           stack, heap_calls, microseconds);
+  digits::print_result_end(evaluation.instructions, attune::hash_bits(trainer.parameters()),
+                           kMemory.total() + digits::kPlaced, stack, heap_calls, microseconds);
   return 0;
 }

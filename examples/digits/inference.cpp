@@ -3,6 +3,8 @@
 // what a board gets that has no room to train.
 //
 //   --images N    the first N test images only
+#include <algorithm>
+#include <cmath>
 #include <cstdlib>
 
 #include <arguments.hpp>

@@ -7,6 +7,7 @@
 // Ctrl-C ends training: what is then printed and written are the best parameters so far.
 #pragma once
 
+#include <algorithm>
 #include <cstdlib>
 #include <memory>
 #include <string>

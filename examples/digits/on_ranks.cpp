@@ -8,6 +8,7 @@
 //   --threads N     of each rank; without it the machine's, shared out among all ranks
 //   --timeout N  seconds for another rank, which then hangs; without it half an hour
 //   ATTUNE_RUN=FILE   in the environment: rank 0 keeps the run there, and it goes on from there
+#include <algorithm>
 #include <cstdlib>
 #include <memory>
 

@@ -1,6 +1,8 @@
 // The classifier: a window is a sequence of 32 samples, a sample a token of three axes.
 #pragma once
 
+#include <algorithm>
+
 #include <attune/attune.hpp>
 
 #include "machine.hpp"

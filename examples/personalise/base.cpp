@@ -11,6 +11,7 @@
 //   --data DIR      recordings of the Free Spoken Digit Dataset as log-mel bands (examples/README.md says how
 //   to
 //                   get them); without it, voices that are made up
+#include <algorithm>
 #include <string>
 
 #include <arguments.hpp>

@@ -4,6 +4,7 @@
 // once: S is new to a base of all the others. Weights are in 8 bits, as on a device.
 //
 //   --seed N, --data DIR   as base.cpp
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <string>

@@ -3,6 +3,7 @@
 //
 //   --out PREFIX    PREFIX.safetensors
 //   --steps N       without it 3000
+#include <algorithm>
 #include <memory>
 #include <string>
 

@@ -4,6 +4,8 @@
 //   --out PREFIX    PREFIX.safetensors and PREFIX_vocabulary.safetensors, and PREFIX.txt: how well it does
 //   --data FILE     the text
 //   --steps N       without it 2000
+#include <algorithm>
+#include <cmath>
 #include <fstream>
 #include <iterator>
 #include <memory>

@@ -1,6 +1,7 @@
 // Learns a vocabulary from a text, on a PC.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <string>
 #include <vector>

@@ -8,6 +8,7 @@
 //   --temperature N    in thousandths; 0: always the likeliest token
 //   --top-k N          draws among the N likeliest tokens; 0: among all
 //   --seed N           of what is drawn
+#include <algorithm>
 #include <cstdint>
 
 #include <instructions.hpp>

@@ -4,6 +4,7 @@
 //   --data PATH   JapaneseVowels (utterances.hpp)
 //   --steps N     the first N training steps only
 //   --seed N      other initial parameters and another order of the utterances
+#include <algorithm>
 #include <string_view>
 
 #include <arguments.hpp>

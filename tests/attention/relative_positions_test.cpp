@@ -1,6 +1,7 @@
 // The pairs that share an entry of a table of biases. Values of the biases: vectors of PyTorch.
 #include <attune/attention/relative_positions.hpp>
 
+#include <algorithm>
 #include <array>
 #include <utility>
 

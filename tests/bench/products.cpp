@@ -1,6 +1,7 @@
 // C = A·B of square matrices against the processor's peak, Eigen, OpenBLAS and libxsmm.
 //
 // The operands are row-major and stored [n, n] in all three variants: nn is A·B, nt is A·Bᵀ, tn is Aᵀ·B.
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <string>

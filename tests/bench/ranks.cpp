@@ -8,6 +8,7 @@
 #include <attune/host/distributed_trainer.hpp>
 #include <attune/host/mpi.hpp>
 
+#include <algorithm>
 #include <array>
 #include <ctime>
 #include <memory>

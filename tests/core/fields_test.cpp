@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include <attune/core/fields.hpp>
 
 #include <attune/attune.hpp>

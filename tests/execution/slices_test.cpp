@@ -2,6 +2,7 @@
 
 #include <attune/execution/pass.hpp>
 
+#include <algorithm>
 #include <array>
 
 #include "check.hpp"

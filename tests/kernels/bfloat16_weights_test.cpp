@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include <attune/kernels/ops/bfloat16_weights.hpp>
 
 #include "check.hpp"

@@ -1,5 +1,7 @@
-// The largest errors that kernels/ops/softmax.hpp and kernels/ops/update.hpp state, against long double; exp over every
-// float, on demand:  ATTUNE_EVERY_FLOAT=1 build/host/tests/attune_kernels_tests --gtest_filter=Errors.*   (a minute)
+// The largest errors that kernels/ops/softmax.hpp and kernels/ops/update.hpp state, against long double; exp
+// over every float, on demand:  ATTUNE_EVERY_FLOAT=1 build/host/tests/attune_kernels_tests
+// --gtest_filter=Errors.*   (a minute)
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 

@@ -2,6 +2,7 @@
 // no numbers.
 #include <attune/kernels/ops/int8_gemm.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 

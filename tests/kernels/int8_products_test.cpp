@@ -2,6 +2,7 @@
 // matrices, and numbers that are not finite.
 #include <attune/kernels/ops/int8_products.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>

@@ -1,6 +1,8 @@
 // Weights in 8 bits: the integers and scales of quantize_int8(), element by element, in every order.
 #include <attune/kernels/ops/quantize_columns.hpp>
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "check.hpp"

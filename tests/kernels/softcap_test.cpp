@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include <attune/kernels/ops/softcap.hpp>
 
 #include "check.hpp"

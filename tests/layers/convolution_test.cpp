@@ -1,5 +1,7 @@
 // Conv1d and Conv2d: derivatives, padding that is not read, streams and files. In models:
 // tests/models/convolution_models_test.cpp.
+#include <algorithm>
+
 #include <attune/layers/convolution.hpp>
 
 #include <attune/attune.hpp>

@@ -1,4 +1,6 @@
 // EncoderDecoder: derivatives, refused ids, streams against a batch, and the memory of tapes.
+#include <algorithm>
+
 #include <attune/models/encoder_decoder.hpp>
 
 #include <attune/attention/sequence_length.hpp>

@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include <attune/models/sampling.hpp>
 
 #include "check.hpp"

@@ -1,5 +1,7 @@
 // Models that run token by token: of fewer bits, adapted, trained on windows before, saved in
 // the middle of a stream.
+#include <algorithm>
+
 #include <attune/attune.hpp>
 
 #include "check.hpp"

@@ -1,6 +1,7 @@
 #include <attune/training/adafactor.hpp>
 
 #include <algorithm>
+#include <cmath>
 
 #include <attune/attention/multi_head_attention.hpp>
 #include <attune/layers/linear.hpp>

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include <attune/training/optimizer.hpp>
 
 #include <attune/training/trainer.hpp>

@@ -1,4 +1,6 @@
 // Trainers that take turns in one buffers train to the bits of trainers with their own.
+#include <algorithm>
+
 #include <attune/training/shared_buffers.hpp>
 
 #include <attune/attention/mask.hpp>

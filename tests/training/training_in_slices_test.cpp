@@ -1,4 +1,6 @@
 // Calls between the slices of a step, and what a slice refuses.
+#include <cmath>
+
 #include <attune/training/training_in_slices.hpp>
 
 #include <attune/attention/mask.hpp>

@@ -9,11 +9,11 @@
 // Blocks of keys would not work: the mask, the row sum in softmax's backward, and dQ need whole rows.
 #pragma once
 
-#include <algorithm>
 #include <type_traits>
 
 #include <attune/attention/attention_weights.hpp>
 #include <attune/attention/relative_bias.hpp>
+#include <attune/kernels/algorithm.hpp>
 
 namespace ATTUNE_NAMESPACE::detail {
 
@@ -40,7 +40,7 @@ ATTUNE_INLINE void clear_keys_behind(std::integral_constant<int, kKeys>, const W
 template <class Weights>
 [[gnu::noinline]] void clear_keys_behind(int keys, const Weights& weights) {
   const int end = kernels::kPrefixPays<Weights::cols>  // softmax's backward reads no other keys
-                      ? kernels::detail::whole_lanes<(std::max)(Weights::cols, kernels::kSumLanes)>(keys)
+                      ? kernels::detail::whole_lanes<larger(Weights::cols, kernels::kSumLanes)>(keys)
                       : Weights::cols;
   for (int i = 0; i < used_rows(weights); ++i) {
     for (int j = keys; j < end; ++j) weights(i, j) = typename Weights::Scalar(0);
@@ -76,7 +76,7 @@ template <int kRows, int kQueries, AnyContext Call>
 ATTUNE_INLINE auto valid_query_rows(const Call& context, int from) {
   if constexpr (Call::kHasLength) {
     const int queries = context.template count<kQueries>();
-    return query_rows<kRows>(RowRange{from, std::clamp(queries - from, 0, kRows)});
+    return query_rows<kRows>(RowRange{from, clamp(queries - from, 0, kRows)});
   } else {
     return query_rows<kRows>(from);
   }
@@ -115,7 +115,7 @@ struct HeadBackward {
     } else if constexpr (std::is_same_v<decltype(rows.own), RowRange>) {
       order.template rows<Rows::kCount, work>([&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
         const int left = rows.own.count - first;
-        if (left > 0) body.template operator()<count>(RowRange{first, (std::min)(left, count)});
+        if (left > 0) body.template operator()<count>(RowRange{first, smaller(left, count)});
       });
     } else {
       order.template rows<Rows::kCount, work>(body);
@@ -200,7 +200,7 @@ struct HeadBackward {
           context.in_order(), rows, [&]<int count>(auto first) ATTUNE_INLINE_LAMBDA {
             const int from = rows.first + first;
             scores.sum(p.template rows_at<count>(first), from,
-                       (std::min<int>)(from + count, context.template count<kQueries>()));
+                       smaller<int>(from + count, context.template count<kQueries>()));
           });
       if constexpr (kWork > 0) for_rows<kWork * kKeys>(rows, before_scale);
     }

@@ -6,7 +6,6 @@
 // of P. It keeps P for backward, or backward recomputes it.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <type_traits>
 
@@ -17,6 +16,7 @@
 #include <attune/attention/scaled_dot_product_attention.hpp>
 #include <attune/attention/scores.hpp>
 #include <attune/core/rng.hpp>
+#include <attune/kernels/algorithm.hpp>
 #include <attune/kernels/ops/finite.hpp>
 
 namespace ATTUNE_NAMESPACE::detail {
@@ -264,7 +264,7 @@ struct AttentionHeads {
     template <int rows>
     Rows<rows> kept(const Rows<rows>& weights) const {
       if constexpr (kMoves) {
-        std::copy_n(weights.data, rows * kKeys, storage);
+        copy_n(weights.data, rows * kKeys, storage);
         drop_in_place(Rows<rows>(storage));
       } else {
         auto draws = rng;

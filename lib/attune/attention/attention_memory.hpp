@@ -2,7 +2,6 @@
 // every call.
 #pragma once
 
-#include <algorithm>
 #include <type_traits>
 
 #include <attune/attention/attention_parameters.hpp>
@@ -10,6 +9,7 @@
 #include <attune/attention/bias_kv.hpp>
 #include <attune/attention/recomputed_attention.hpp>
 #include <attune/core/memory.hpp>
+#include <attune/kernels/algorithm.hpp>
 #include <attune/kernels/portable/prefetch.hpp>
 #include <attune/kernels/portable/transpose.hpp>
 #include <attune/layers/dropout.hpp>
@@ -49,7 +49,7 @@ struct AttentionMemory {
   template <template <class, int, int, int, int, bool> class Recompute>
   using RecomputeScratch = Recompute<Scalar, shape.seq_len, kKeys, shape.d_k, shape.d_v, (kGroup > 1)>;
   /// Scalars of one head in turn: P or dP, and dQ, of all queries.
-  static constexpr int kOfHead = shape.seq_len * (std::max)(kKeys, shape.d_k);
+  static constexpr int kOfHead = shape.seq_len * larger(kKeys, shape.d_k);
   /// Whether all queries are one block in backward: with stored weights, or without, if it takes no more
   /// memory than several.
   static constexpr bool kOneBlock =
@@ -140,10 +140,10 @@ struct AttentionMemory {
   /// cache if it is read several times; keys are then transposed once for all blocks of a head.
   static constexpr int kQueriesAtOnce = [] {
     if constexpr (!kernels::kCopiesTransposed<Scalar>)
-      return shape.keep_weights ? (std::min)(shape.seq_len, 32) : recomputed_queries(shape.seq_len);
+      return shape.keep_weights ? smaller(shape.seq_len, 32) : recomputed_queries(shape.seq_len);
     constexpr int kFitting = kernels::detail::kFirstLevelBytes / (kKeys * static_cast<int>(sizeof(Scalar)));
-    constexpr int kMax = std::clamp(kFitting / 4 * 4, 4, 32), kBlocks = (shape.seq_len + kMax - 1) / kMax;
-    return (std::min)(shape.seq_len, ((shape.seq_len + kBlocks - 1) / kBlocks + 3) / 4 * 4);
+    constexpr int kMax = clamp(kFitting / 4 * 4, 4, 32), kBlocks = (shape.seq_len + kMax - 1) / kMax;
+    return smaller(shape.seq_len, ((shape.seq_len + kBlocks - 1) / kBlocks + 3) / 4 * 4);
   }();
   /// Sums of the gradients of keys and values, and memory to recompute weights.
   using KeyGradients = std::conditional_t<

@@ -3,7 +3,6 @@
 //   S = scale · Q·Kᵀ + mask,   P = softmax(S),   O = P·V
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 
 #include <attune/attention/block_skipping.hpp>

@@ -6,12 +6,12 @@
 // between are zeros, and hidden.
 #pragma once
 
-#include <algorithm>
 #include <type_traits>
 
 #include <attune/attention/attention_shape.hpp>
 #include <attune/core/initialize.hpp>
 #include <attune/execution/layer.hpp>
+#include <attune/kernels/algorithm.hpp>
 #include <attune/kernels/ops/gemm.hpp>
 #include <attune/kernels/ops/reduce.hpp>
 #include <attune/weights/weights.hpp>
@@ -31,7 +31,7 @@ constexpr auto appended_at(const auto& keys) {
     constexpr int kStep = kOneBlock ? kernels::kSumLanes : kernels::kDepthBlock;
     constexpr int kKeys = shape.kv_len, kRest = kKeys % kStep;
     const int before = kOneBlock ? tokens - kRest : tokens;  // tokens covered by whole steps
-    return (std::min)((before + kStep - 1) / kStep * kStep + kRest, kKeys);
+    return smaller((before + kStep - 1) / kStep * kStep + kRest, kKeys);
   } else {
     return tokens;
   }
@@ -63,8 +63,8 @@ struct BiasKv {
   using Parameters = ParametersOf<Tensor>;
 
   static void forward(const auto& parameters, auto& kept, auto at) {
-    std::copy_n(parameters.bias_k.data(), kKeyWidth, kept.key.data() + at * kKeyWidth);
-    std::copy_n(parameters.bias_v.data(), kValueWidth, kept.value.data() + at * kValueWidth);
+    copy_n(parameters.bias_k.data(), kKeyWidth, kept.key.data() + at * kKeyWidth);
+    copy_n(parameters.bias_v.data(), kValueWidth, kept.value.data() + at * kValueWidth);
   }
   /// Adds the gradients of b_k and b_v from dK and dV, stored in place of K and V.
   static void backward(const auto& tape, auto& gradients, const auto& context) {
@@ -85,7 +85,7 @@ void append_keys([[maybe_unused]] const auto& parameters, auto& kept, const auto
       const auto at = appended_at<shape>(context.keys());
       const auto clear = [&](auto from, auto to) ATTUNE_INLINE_LAMBDA {
         const auto rows = [&](auto& matrix) ATTUNE_INLINE_LAMBDA {
-          std::fill(matrix.data() + from * matrix.cols, matrix.data() + to * matrix.cols, Scalar(0));
+          fill_n(matrix.data() + from * matrix.cols, (to - from) * matrix.cols, Scalar(0));
         };
         rows(kept.key);
         rows(kept.value);

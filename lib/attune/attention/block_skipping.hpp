@@ -2,12 +2,12 @@
 // stay the same.
 #pragma once
 
-#include <algorithm>
 #include <type_traits>
 
 #include <attune/attention/mask.hpp>
 #include <attune/core/tensor.hpp>
 #include <attune/execution/slices.hpp>
+#include <attune/kernels/algorithm.hpp>
 #include <attune/kernels/ops/gemm.hpp>
 #include <attune/kernels/ops/residual.hpp>
 #include <attune/kernels/ops/softmax.hpp>
@@ -58,7 +58,7 @@ ATTUNE_INLINE RowRange counted_terms(const Counts& counts) {
   int first = kTerms, end = 0;
   in_blocks<kTerms, kernels::kKeyBlock>([&]<int count>(int at) ATTUNE_INLINE_LAMBDA {
     if (!counts(at, count)) return;
-    first = (std::min)(first, at);
+    first = smaller(first, at);
     end = at + count;
   });
   return {first, end - first};

@@ -6,7 +6,6 @@
 // needs no spare room. The cost depends on the number of stored keys, not on the capacity.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <utility>
@@ -19,6 +18,7 @@
 #include <attune/attention/option_masks.hpp>
 #include <attune/attention/rotary_positions.hpp>
 #include <attune/attention/scaled_dot_product_attention.hpp>
+#include <attune/kernels/algorithm.hpp>
 #include <attune/kernels/ops/finite.hpp>
 #include <attune/kernels/ops/int8_kv_attention.hpp>
 #include <attune/kernels/ops/softcap.hpp>
@@ -145,7 +145,7 @@ ATTUNE_INLINE void weigh_cached_keys(const VisibleKeys<kept>& visible, [[maybe_u
                 !std::is_null_pointer_v<Largest>) {  // |q·k|² ≤ |q|²·|k|²
     constexpr double kMax = kernels::kMaxScore / double(Parts::kScoreScale);
     if (largest() <= Scalar(kMax * kMax)) {
-      bounded = {seen_from, (std::max)(seen_from, blocks_before(end))};
+      bounded = {seen_from, larger(seen_from, blocks_before(end))};
     }
   }
   hide_up_to(visible.blocks() * kBlock);
@@ -364,8 +364,8 @@ struct MemoryStream : AttentionParts<Attention> {
     const auto& masks = with_options<kShape>(parameters, mask);
     const auto key = view(std::as_const(memory.key)), value = view(std::as_const(memory.value));
     const auto context = Context(masks).template with_products<Products>().skipping_zeros(value);
-    constexpr int kQueries = static_cast<int>((std::min)(most, std::uint64_t{kUnlimited}));
-    const int first_query = static_cast<int>((std::min)(position, std::uint64_t{1} << 30));
+    constexpr int kQueries = static_cast<int>(smaller(most, std::uint64_t{kUnlimited}));
+    const int first_query = static_cast<int>(smaller(position, std::uint64_t{1} << 30));
     for (int head = 0; head < kHeads; ++head) {
       const int kv_head = kShape.kv_head_of(head);
       attend<kHeads, kQueries>(

@@ -6,12 +6,12 @@
 // kernels/ops/gemm.hpp). Blocks of sinks have their own places in front, and are never overwritten.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
 
 #include <attune/execution/stream.hpp>
+#include <attune/kernels/algorithm.hpp>
 #include <attune/kernels/ops/int8_products.hpp>
 #include <attune/kernels/ops/kv_attention.hpp>
 
@@ -70,7 +70,7 @@ class VisibleKeys {
       if (end > shape.window) first = end - shape.window;
     }
     if constexpr (shape.sinks > 0) {
-      const Position sinks = (std::min)(first, Position{shape.sinks});
+      const Position sinks = smaller(first, Position{shape.sinks});
       add(0, sinks, [](Position at) { return static_cast<int>(at); });
     }
     add(first, end, Places::template slot<Position>);
@@ -89,9 +89,9 @@ class VisibleKeys {
     for (Position at = first; at < end;) {
       const int slot = slot_of(at);
       const Position sum = at / kDepthBlock;
-      const Position to = (std::min)({end, (sum + 1) * kDepthBlock, at + Position(Places::kSlots - slot)});
+      const Position to = smallest({end, (sum + 1) * kDepthBlock, at + Position(Places::kSlots - slot)});
       constexpr Position kFarthest = (std::numeric_limits<int>::max)();
-      const Position distance = (std::min)(position_ - (at - at % kBlock), kFarthest);
+      const Position distance = smaller(position_ - (at - at % kBlock), kFarthest);
       runs_[count_++] = {slot, before + static_cast<int>(at - origin), static_cast<int>(to - at),
                          static_cast<int>(distance), sum != sum_};
       sum_ = sum;

@@ -12,13 +12,13 @@
 // values have no influence, even NaN or infinity.
 #pragma once
 
-#include <algorithm>
 #include <limits>
 #include <span>
 
 #include <attune/core/status.hpp>
 #include <attune/core/tensor.hpp>
 #include <attune/execution/attention_mask.hpp>
+#include <attune/kernels/algorithm.hpp>
 #include <attune/kernels/simd/lanes.hpp>
 
 namespace ATTUNE_NAMESPACE {
@@ -63,7 +63,7 @@ struct CausalMask {
   int offset = 0;
   template <int kv_len>
   [[nodiscard]] constexpr int kv_end(int first_query, int queries) const {
-    return offset >= kv_len ? kv_len : std::clamp(first_query + queries + offset, 0, kv_len);
+    return offset >= kv_len ? kv_len : detail::clamp(first_query + queries + offset, 0, kv_len);
   }
   template <int kv_len, class Scalar>
   constexpr void hide(int, int query, Scalar* row) const {
@@ -241,14 +241,14 @@ struct BothMasks {
   [[nodiscard]] constexpr int length() const
       requires(detail::SaysLength<First> || detail::SaysLength<Second>) {
     constexpr int kAny = (std::numeric_limits<int>::max)();
-    return (std::min)(detail::length_of<kAny>(first), detail::length_of<kAny>(second));
+    return detail::smaller(detail::length_of<kAny>(first), detail::length_of<kAny>(second));
   }
   /// The smaller end of the two.
   template <int kv_len>
     requires(detail::SaysEnd<First, kv_len> || detail::SaysEnd<Second, kv_len>)
   [[nodiscard]] constexpr int kv_end(int first_query, int queries) const {
-    return (std::min)(detail::kv_end<kv_len>(first, first_query, queries),
-                      detail::kv_end<kv_len>(second, first_query, queries));
+    return detail::smaller(detail::kv_end<kv_len>(first, first_query, queries),
+                           detail::kv_end<kv_len>(second, first_query, queries));
   }
   template <ScoreShape shape>
   static constexpr void fits() {

@@ -86,7 +86,7 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<attention_shape, Sc
       .gradient_may_be_input = true,
       .updates_in_backward = true,
       .recomputes_tape = true,
-      .lanes = (std::min)(QueryProjection::kAbilities.lanes, KeyProjection::kAbilities.lanes),
+      .lanes = detail::smaller(QueryProjection::kAbilities.lanes, KeyProjection::kAbilities.lanes),
       .additions = detail::kAdditionsOfAll<QueryProjection, KeyProjection>};
 
   using Input = Tensor<Scalar, shape.seq_len, shape.d_model>;  // queries

@@ -1,7 +1,6 @@
 // The mask of a layer's scores: the masks of its options, combined with the context's mask.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <type_traits>
 
@@ -10,6 +9,7 @@
 #include <attune/attention/mask.hpp>
 #include <attune/attention/relative_bias.hpp>
 #include <attune/core/memory.hpp>
+#include <attune/kernels/algorithm.hpp>
 
 namespace ATTUNE_NAMESPACE::detail {
 
@@ -70,10 +70,10 @@ struct MaskOfFirstKeys {
   constexpr void hide(int head, int query, Scalar* row) const {
     if constexpr (std::is_same_v<At, int>) {
       Scalar appended[std::size_t{kv_len - kMasked}];
-      std::copy_n(row + at, kv_len - kMasked, appended);
+      copy_n(row + at, kv_len - kMasked, appended);
       mask.template hide<kMasked>(head, query, row);
       mask.template bias<kMasked>(head, query, row);
-      std::copy_n(appended, kv_len - kMasked, row + at);
+      copy_n(appended, kv_len - kMasked, row + at);
       hide_from(row, at + kv_len - kMasked, kv_len);
     } else {
       mask.template hide<kMasked>(head, query, row);

@@ -1,11 +1,11 @@
 // Normalization of each head's queries and keys over d_k, between projection and rotation.
 #pragma once
 
-#include <algorithm>
 #include <type_traits>
 
 #include <attune/attention/attention_shape.hpp>
 #include <attune/core/initialize.hpp>
+#include <attune/kernels/algorithm.hpp>
 #include <attune/layers/layer_norm.hpp>
 #include <attune/weights/roles.hpp>
 
@@ -101,7 +101,7 @@ struct QueryKeyNorms {
   static void forward(const auto& parameters, Scalar* operand, const auto& context, auto& stored) {
     typename Norm::Scratch none;
     context.stage([&] {
-      std::copy_n(operand, context.template count<Norm::Input::rows>() * shape.d_k, stored.rows.data());
+      copy_n(operand, context.template count<Norm::Input::rows>() * shape.d_k, stored.rows.data());
     });
     Norm::forward(parameters, stored.rows, View<typename Norm::Input>(operand), stored.statistics, none,
                   context);

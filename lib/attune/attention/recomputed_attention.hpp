@@ -15,7 +15,7 @@ namespace ATTUNE_NAMESPACE::detail {
 
 /// Number of queries, out of seq_len, whose weights are in memory at once. It is a block of terms in the sums
 /// of dK and dV, which integers quantize by itself, so it is the same on every target.
-constexpr int recomputed_queries(int seq_len) { return (std::min)(seq_len, 8); }
+constexpr int recomputed_queries(int seq_len) { return smaller(seq_len, 8); }
 
 /// Scratch in addition to recomputed_queries() rows of weights. kShared: heads share keys and values.
 template <class ScalarType, int kQueries, int kKvLen, int kDk, int kDv, bool kShared>
@@ -119,7 +119,7 @@ ATTUNE_INLINE void recomputed_attend_backward(const Query& query, const Key& key
     context.stage([&]() ATTUNE_INLINE_LAMBDA { scratch.add_block(keys, values); });
   };
   constexpr bool kAssigns = std::is_same_v<Sum, kernels::Assign>;
-  constexpr int kBlock = (std::min)(kQueries, kernels::kDepthBlock);
+  constexpr int kBlock = smaller(kQueries, kernels::kDepthBlock);
   if constexpr (kAssigns) {
     block.template operator()<kBlock>(0, static_cast<typename Scratch::Sums&>(scratch));
   } else {

@@ -6,7 +6,6 @@
 // The sum runs over queries, then keys, and is added to the gradient once per sequence.
 #pragma once
 
-#include <algorithm>
 #include <type_traits>
 
 #include <attune/attention/attention_shape.hpp>

@@ -8,9 +8,9 @@
 // token); Graham et al., "LeViT", 2021 (distances on a grid).
 #pragma once
 
-#include <algorithm>
 #include <array>
 
+#include <attune/kernels/algorithm.hpp>
 #include <attune/kernels/policy.hpp>
 
 namespace ATTUNE_NAMESPACE {
@@ -91,7 +91,7 @@ constexpr int relative_entry(int query, int key) {
   constexpr RelativePositions kKind = bias.kind;
   if constexpr (kKind == RelativePositions::kDistance) {
     constexpr int kMax = bias.max_distance;
-    return std::clamp(key - query, -kMax, kMax) + kMax;
+    return clamp(key - query, -kMax, kMax) + kMax;
   } else if constexpr (bias.on_grid()) {
     constexpr int kPrefix = bias.prefix, kCols = bias.cols, kRows = bias.rows;
     if constexpr (kPrefix > 0) {
@@ -110,7 +110,7 @@ constexpr int relative_entry(int query, int key) {
     constexpr bool kTwoSided = kKind == RelativePositions::kBuckets;
     constexpr int kExact = bias.exact();
     const int later = kTwoSided && key > query ? bias.side() : 0;
-    const int distance = kTwoSided && key > query ? key - query : (std::max)(query - key, 0);
+    const int distance = kTwoSided && key > query ? key - query : larger(query - key, 0);
     if (distance < kExact) return later + distance;
     int bucket = kExact;
     for (const int next : kFirstOfBuckets<bias>) bucket += distance >= next;

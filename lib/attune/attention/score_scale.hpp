@@ -4,12 +4,12 @@
 //   Q'_h = f(t_h)·Q_h,      dQ_h = f(t_h)·dQ'_h,   dt_h += f′(t_h)·Σ dQ'_h ∘ Q_h
 #pragma once
 
-#include <algorithm>
 #include <type_traits>
 
 #include <attune/attention/attention_shape.hpp>
 #include <attune/core/initialize.hpp>
 #include <attune/execution/layer.hpp>
+#include <attune/kernels/algorithm.hpp>
 #include <attune/kernels/ops/rows.hpp>
 #include <attune/kernels/ops/scale_features.hpp>
 #include <attune/kernels/simd/elementary.hpp>
@@ -82,7 +82,7 @@ struct ScoreScales {
     context.stage([&] {
       const auto rows = context.template count<shape.seq_len>();
       if constexpr (requires { kept.scores.query; }) {
-        std::copy_n(kept.query.data(), rows * kWidth, kept.scores.query.data());
+        copy_n(kept.query.data(), rows * kWidth, kept.scores.query.data());
       }
       multiply(parameters, rows, kept.query.data());
     });

@@ -6,10 +6,10 @@
 // bytes that live at the same time; no arena is smaller.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 
 #include <attune/core/program.hpp>
+#include <attune/kernels/algorithm.hpp>
 
 namespace ATTUNE_NAMESPACE::detail {
 
@@ -136,7 +136,7 @@ class Planner {
       if (best_.memory[value] != ValueMemory::kArena) continue;
       if (life.first < forward && life.last >= forward) best_.memory[value] = ValueMemory::kTape;
       if (!in_arena(value)) continue;
-      best_.alignment = (std::max)(best_.alignment, program_.values[value].alignment);
+      best_.alignment = larger(best_.alignment, program_.values[value].alignment);
       placed_[count_++] = value;
     }
   }
@@ -150,7 +150,7 @@ class Planner {
       for (int i = 0; i < count_; ++i) {
         if (best_.life[placed_[i]].meets({step, step})) bytes += size(placed_[i]);
       }
-      best_.bound = (std::max)(best_.bound, bytes);
+      best_.bound = larger(best_.bound, bytes);
     }
   }
 
@@ -202,14 +202,14 @@ class Planner {
   }
 
   constexpr void place_in(Order order) {
-    std::sort(placed_, placed_ + count_, [&](int a, int b) { return comes_first(order, a, b); });
+    sort(placed_, count_, [&](int a, int b) { return comes_first(order, a, b); });
     std::size_t arena = 0;
     for (int i = 0; i < count_; ++i) {
       const int value = placed_[i];
       std::size_t at = lowest(value, i);
       if (order == Order::kFromBothEnds && lasts(value) && at > 0) at = highest(value, i, at);
       offset_[value] = at;
-      arena = (std::max)(arena, at + size(value));
+      arena = larger(arena, at + size(value));
     }
     if (order != Order::kFromBothEnds && arena >= best_.arena) return;
     best_.arena = arena;

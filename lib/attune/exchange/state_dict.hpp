@@ -1,7 +1,6 @@
 // A model's tensors as in PyTorch's state_dict: names, shapes and places, as constants.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -9,6 +8,7 @@
 
 #include <attune/core/parameters.hpp>
 #include <attune/exchange/state_dict_names.hpp>
+#include <attune/kernels/algorithm.hpp>
 
 namespace ATTUNE_NAMESPACE::detail {
 
@@ -191,9 +191,8 @@ class StateDict {
   }
   /// Whether any weight has the layout of Conv1D.
   [[nodiscard]] constexpr bool has_conv1d() const {
-    return std::any_of(tensors, tensors + kTensors, [](const StateDictTensor& tensor) {
-      return tensor.layout == StateDictLayout::kConv1D;
-    });
+    return any_of(tensors,
+                  [](const StateDictTensor& tensor) { return tensor.layout == StateDictLayout::kConv1D; });
   }
   /// Whether all names differ and need no escapes in JSON.
   [[nodiscard]] constexpr bool names_are_usable() const {
@@ -229,7 +228,7 @@ class StateDict {
         tensors[count] = *of;
         tensors[count].name = end;
         tensors[count++].name_length = length;
-        std::copy_n(described.name.data(), length, text + end);
+        copy_n(described.name.data(), length, text + end);
         end += length;
       } else {
         of->shape = &described.shape;
@@ -239,7 +238,7 @@ class StateDict {
   constexpr void sort() {
     int order[std::size_t{kTensors}] = {}, rank[std::size_t{kTensors}] = {};
     for (int i = 0; i < kTensors; ++i) order[i] = i;
-    std::sort(order, order + kTensors, [this](int a, int b) { return name(a) < name(b); });
+    detail::sort(order, kTensors, [this](int a, int b) { return name(a) < name(b); });
     StateDictTensor sorted[std::size_t{kTensors}] = {};
     for (int i = 0; i < kTensors; ++i) {
       sorted[i] = tensors[order[i]];

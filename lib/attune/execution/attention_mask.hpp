@@ -2,8 +2,7 @@
 // masks.
 #pragma once
 
-#include <algorithm>
-
+#include <attune/kernels/algorithm.hpp>
 #include <attune/kernels/policy.hpp>
 
 namespace ATTUNE_NAMESPACE {
@@ -77,7 +76,7 @@ template <int tokens, class Mask>
 }
 template <int tokens, SaysLength Mask>
 [[nodiscard]] constexpr int length_of(const Mask& mask) {
-  return (std::min<int>)(mask.length(), tokens);
+  return smaller<int>(mask.length(), tokens);
 }
 
 /// A mask made for other scores is a compile error.

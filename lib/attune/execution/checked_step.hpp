@@ -12,7 +12,6 @@
 //   attune: layer 1, PRelu (8x6 to 8x6), changed the tape of layer 0 in forward
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -22,6 +21,7 @@
 #include <attune/core/planner.hpp>
 #include <attune/execution/context.hpp>
 #include <attune/execution/layer.hpp>
+#include <attune/kernels/algorithm.hpp>
 #include <attune/kernels/checked.hpp>
 #include <attune/kernels/simd/lanes.hpp>
 
@@ -239,11 +239,11 @@ class CheckedMemory {
       for (int i = 0; i < written_count_; ++i) {
         const MemoryRange& written = written_[i];
         if (written.contains(at)) {
-          at = (std::min)(written.end(), range.end());
+          at = smaller(written.end(), range.end());
           is_written = true;
           break;
         }
-        if (written.begin > at) end = (std::min)(end, written.begin);
+        if (written.begin > at) end = smaller(end, written.begin);
       }
       if (is_written) continue;
       for (; end - at >= std::ptrdiff_t{sizeof state}; at += sizeof state) {

@@ -25,7 +25,6 @@
 // slices.hpp has the rules for stages, and the unit of `work`.
 #pragma once
 
-#include <algorithm>
 #include <type_traits>
 
 #include <attune/core/memory.hpp>

@@ -15,13 +15,13 @@
 // member's own scratch.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
 #include <attune/core/status.hpp>
 #include <attune/execution/crew.hpp>
 #include <attune/execution/slices.hpp>
+#include <attune/kernels/algorithm.hpp>
 
 namespace ATTUNE_NAMESPACE {
 
@@ -78,13 +78,13 @@ class CrewSlices : public detail::WholeSequence {
   /// At least the first `used` rows, and the rest of a block.
   template <int most, int at_once, int work, class Body>
   void rows(int used, Body&& body) const {
-    constexpr int kBlock = (std::min)(block_of(most), at_once), kRest = most % kBlock;
-    constexpr int kMany = (std::max)(kBlock, (std::min)(most / 2, at_once) / kBlock * kBlock);
+    constexpr int kBlock = detail::smaller(block_of(most), at_once), kRest = most % kBlock;
+    constexpr int kMany = detail::larger(kBlock, detail::smaller(most / 2, at_once) / kBlock * kBlock);
     const int blocks = (used + kBlock - 1) / kBlock;
     const int shares = shares_of(std::int64_t{work} * used, blocks);
     pass_->compute(*walk_, shares, [&](int share) {
       int first = part(blocks, share, shares) * kBlock;
-      const int end = part(blocks, share + 1, shares) * kBlock, whole = (std::min)(end, most - kRest);
+      const int end = part(blocks, share + 1, shares) * kBlock, whole = detail::smaller(end, most - kRest);
       if constexpr (kMany > kBlock) {
         for (; first + kMany <= whole; first += kMany) body.template operator()<kMany>(first);
       }
@@ -101,7 +101,7 @@ class CrewSlices : public detail::WholeSequence {
     const int shares = shares_of(std::int64_t{work} * used, blocks);
     pass_->compute(*walk_, shares, [&](int share) {
       const int first = part(blocks, share, shares) * kBlock;
-      body(first, (std::min)(part(blocks, share + 1, shares) * kBlock, used) - first);
+      body(first, detail::smaller(part(blocks, share + 1, shares) * kBlock, used) - first);
     });
   }
 
@@ -113,7 +113,9 @@ class CrewSlices : public detail::WholeSequence {
   }
   // Rows computed together: a sixteenth of `rows`, which balances a few members, but at least a register
   // tile.
-  static constexpr int block_of(int rows) { return (std::min)(rows, (std::max)(1, (rows + 63) / 64) * 4); }
+  static constexpr int block_of(int rows) {
+    return detail::smaller(rows, detail::larger(1, (rows + 63) / 64) * 4);
+  }
   // The start of part `index` of `parts`: count · index / parts, without a longer product.
   static int part(int count, int index, int parts) {
     return count / parts * index + count % parts * index / parts;
@@ -153,7 +155,7 @@ class CrewPass {
   [[nodiscard]] Status refused() const { return static_cast<Status>(refused_.load()); }
   void refuse(Status status) { refused_.store(static_cast<std::uint32_t>(status)); }
   [[nodiscard]] static int shares_of(std::int64_t work, int most) {
-    return work < 2 * kWorkOfShare ? 1 : (std::min)(most, kMembers);
+    return work < 2 * kWorkOfShare ? 1 : detail::smaller(most, kMembers);
   }
   // Calls body(share) for the member's share, once all other members have passed all earlier slices.
   template <class Body>

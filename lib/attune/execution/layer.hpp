@@ -44,7 +44,6 @@
 //                              derived type inherits them, and may compute another one (stream.hpp)
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <initializer_list>
 #include <limits>
@@ -57,6 +56,7 @@
 #include <attune/core/tensor.hpp>
 #include <attune/execution/attention_mask.hpp>
 #include <attune/execution/context.hpp>
+#include <attune/kernels/algorithm.hpp>
 #include <attune/kernels/simd/lanes.hpp>
 
 namespace ATTUNE_NAMESPACE {
@@ -479,7 +479,7 @@ inline constexpr Abilities kAbilitiesInContext = with(kAbilities<Layer>, &Abilit
 template <class... Layers>
 inline constexpr Abilities kAbilitiesOfAll{
     .mixes_tokens = (kAbilities<Layers>.mixes_tokens || ...),
-    .mask = (std::max)({kAbilities<Layers>.mask...}),
+    .mask = largest({kAbilities<Layers>.mask...}),
     .takes_context = true,
     .takes_length = (TakesLength<Layers> && ...),
     .scores = first_scores({kAbilities<Layers>.scores...}),

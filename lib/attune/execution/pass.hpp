@@ -14,7 +14,6 @@
 #pragma once
 
 #include <array>
-#include <tuple>
 
 #include <attune/core/memory.hpp>
 #include <attune/execution/attention_mask.hpp>

@@ -29,13 +29,13 @@
 // half instructions on a Cortex-M4.
 #pragma once
 
-#include <algorithm>
 #include <concepts>
 #include <cstdint>
 #include <type_traits>
 #include <utility>
 
 #include <attune/core/status.hpp>
+#include <attune/kernels/algorithm.hpp>
 #include <attune/kernels/matrix_view.hpp>
 #include <attune/kernels/storage.hpp>
 
@@ -46,7 +46,7 @@ namespace detail {
 /// Calls body<rows>(first) for kRows rows in blocks of at most kMax, as far as the blocks contain used rows.
 template <int kRows, int kMax, class Body, class Used = std::integral_constant<int, kRows>>
 ATTUNE_INLINE void in_blocks(const Body& body, Used used = {}) {
-  constexpr int kPortion = (std::min)(kRows, kMax), kRest = kRows % kPortion;
+  constexpr int kPortion = smaller(kRows, kMax), kRest = kRows % kPortion;
   for (int first = 0; first < kRows - kRest && first < used; first += kPortion) {
     body.template operator()<kPortion>(first);
   }
@@ -99,7 +99,7 @@ struct RunToCompletion : detail::WholeSequence {
     if constexpr (std::is_same_v<Used, int>) {
       detail::in_blocks<most, at_once>(
           [&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
-            body.template operator()<count>(RowRange{first, (std::min)(count, used - first)});
+            body.template operator()<count>(RowRange{first, detail::smaller(count, used - first)});
           },
           used);
     } else {
@@ -282,7 +282,7 @@ class OneSlice {
   template <int most, int at_once, int work, class Used, class Body>
   ATTUNE_INLINE void rows(Used used, Body&& body) const {
     if (!walk_->is_next()) return;
-    constexpr int kBlock = (std::min)(most, at_once), kLast = most % kBlock;
+    constexpr int kBlock = detail::smaller(most, at_once), kLast = most % kBlock;
     const int first = walk_->first_row();
     if (kLast == 0 || first < most - kLast) {
       run_in_block<kBlock, work>(first - first % kBlock, first, used, body);
@@ -294,7 +294,7 @@ class OneSlice {
   ATTUNE_INLINE void elements(Used used, Body&& body) const {
     constexpr int kPortion = together<64>(most, work);
     if (!walk_->is_next()) return;
-    const int first = walk_->first_row(), some = (std::min<int>)(kPortion, used - first);
+    const int first = walk_->first_row(), some = detail::smaller<int>(kPortion, used - first);
     if (!walk_->has_room(some * work)) return;
     body(first, some);
     walk_->end_portion(first + some, used, some * work);
@@ -309,7 +309,7 @@ class OneSlice {
   // The number of rows in a slice: whole register tiles and packets if they fit.
   template <int tile>
   static constexpr int together(int count, int work) {
-    const int fitting = std::clamp(most_work / (std::max)(work, 1), 1, count);
+    const int fitting = detail::clamp(most_work / detail::larger(work, 1), 1, count);
     return fitting < count && fitting > tile ? fitting - fitting % tile : fitting;
   }
   // The same number of portions, of equal size if there is one: then the body is compiled once.

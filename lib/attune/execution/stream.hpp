@@ -39,7 +39,6 @@
 // the same function, it declares `using SteppedAs = itself`.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>

@@ -20,6 +20,7 @@
 // ranks take turns.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <stdexcept>
 #include <string>

@@ -11,11 +11,11 @@
 //   using Model = attune::Sequential<Patches, Class, Positions, Encoder, First, Head>;
 #pragma once
 
-#include <algorithm>
 #include <cstring>
 
 #include <attune/core/initialize.hpp>
 #include <attune/execution/layer.hpp>
+#include <attune/kernels/algorithm.hpp>
 #include <attune/layers/tapeless.hpp>
 #include <attune/weights/gradient_rows.hpp>
 
@@ -71,7 +71,7 @@ struct ClassToken : detail::Tapeless<ClassToken<shape, ScalarType>>, detail::Inp
                        [[maybe_unused]] Gradients& gradients, const Call& context = {}) {
     context.stage([&] {
       add_rows(view(gradients.weight), [&](int first, const auto& rows) ATTUNE_INLINE_LAMBDA {
-        const int count = (std::min)(rows.rows, shape.tokens - first);
+        const int count = detail::smaller(rows.rows, shape.tokens - first);
         kernels::add_to(count * shape.d_model, dy.data + first * shape.d_model, rows.data);
       });
       detail::if_wanted<Input>(

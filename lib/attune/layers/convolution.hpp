@@ -10,11 +10,11 @@
 // multiplied. If each channel is a group, packets of channels are multiplied instead.
 #pragma once
 
-#include <algorithm>
 #include <cstring>
 
 #include <attune/execution/layer.hpp>
 #include <attune/execution/stream.hpp>
+#include <attune/kernels/algorithm.hpp>
 #include <attune/kernels/simd/arithmetic.hpp>
 #include <attune/layers/linear.hpp>
 
@@ -203,7 +203,7 @@ struct Convolution : InputReadForWeight {
   static constexpr bool kGrouped = image.groups > 1;
   static constexpr bool kDepthwise = kGrouped && kIn == 1 && kOut == 1;
   // Number of tokens gathered at once.
-  static constexpr int kBlock = (std::min)(kOutRows, 8);
+  static constexpr int kBlock = smaller(kOutRows, 8);
 
   using Scalar = ScalarType;
   using Input = Tensor<Scalar, kInRows, image.d_in>;
@@ -294,7 +294,7 @@ struct Convolution : InputReadForWeight {
         }
       });
     } else {
-      context.template tokens_at_once<Rows::rows, (std::min)(Rows::rows, kBlock), kTerms * image.d_out>(
+      context.template tokens_at_once<Rows::rows, smaller(Rows::rows, kBlock), kTerms * image.d_out>(
           [&]<int count>(auto first) ATTUNE_INLINE_LAMBDA {
             auto* const own = context.own(&scratch);
             const auto rows = at_start(first);
@@ -384,7 +384,7 @@ struct Convolution : InputReadForWeight {
   template <class Gradients>
   static void backward_block(int first, const auto& parameters, const auto& of_taps, ConstView<Output> dy,
                              const auto& dx, Gradients& gradients, Scratch& scratch, const auto& context) {
-    const int count = (std::min<int>)(kBlock, context.template count<kOutRows>() - first);
+    const int count = smaller<int>(kBlock, context.template count<kOutRows>() - first);
     if (count <= 0) return;
     const auto tokens =
         MatrixView<Scalar, kBlock, kTerms>(+scratch.tokens).template rows_at<kBlock>(RowRange{0, count});

@@ -6,13 +6,13 @@
 // model: the model then takes ids, and its forward returns a Status.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <span>
 
 #include <attune/core/rng.hpp>
 #include <attune/execution/layer.hpp>
 #include <attune/execution/stream.hpp>
+#include <attune/kernels/algorithm.hpp>
 #include <attune/kernels/ops/residual.hpp>
 #include <attune/layers/tapeless.hpp>
 #include <attune/weights/gradient_rows.hpp>
@@ -122,7 +122,7 @@ struct Embedding : detail::Tapeless<Embedding<shape, ScalarType>> {
       const int id = id_of(ids, i);
       ATTUNE_ASSERT(id >= 0 && id < shape.vocabulary, "Embedding: backward of an id that forward refuses");
       if (id < first || id >= first + rows.rows || id == shape.padding) continue;
-      if (std::find(ids.begin(), ids.begin() + i, id) != ids.begin() + i) continue;
+      if (first_token(ids, id) < i) continue;
       scratch.values.set_zero();
       for (int j = i; j < tokens; ++j) {
         if (id_of(ids, j) == id) kernels::add_to(shape.d_model, dy.data + j * shape.d_model, total);
@@ -156,6 +156,12 @@ struct Embedding : detail::Tapeless<Embedding<shape, ScalarType>> {
 
  private:
   static int id_of(ConstView<Input> ids, int i) { return ids[static_cast<std::size_t>(i)]; }
+  // The first token with an id that occurs.
+  static int first_token(ConstView<Input> ids, int id) {
+    int i = 0;
+    while (id_of(ids, i) != id) ++i;
+    return i;
+  }
 };
 
 namespace detail {

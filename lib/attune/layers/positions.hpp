@@ -106,7 +106,7 @@ struct LearnedPositions : detail::AddedPositions<LearnedPositions<shape, ScalarT
     context.stage([&]() ATTUNE_INLINE_LAMBDA {
       const auto tokens = context.template count<shape.seq_len>();
       add_rows(view(gradients.weight), [&](int first, const auto& rows) ATTUNE_INLINE_LAMBDA {
-        kernels::add_to((std::min<int>)(rows.rows, tokens - first) * rows.cols,
+        kernels::add_to(detail::smaller<int>(rows.rows, tokens - first) * rows.cols,
                         dy.data + first * shape.d_model, rows.data);
       });
       Base::pass_on(tokens, dy, dx);

@@ -16,12 +16,12 @@
 // (core/planner.hpp). Only recomputed tapes of norms are kept longer than they are read.
 #pragma once
 
-#include <algorithm>
 #include <type_traits>
 #include <utility>
 
 #include <attune/core/memory.hpp>
 #include <attune/execution/layer.hpp>
+#include <attune/kernels/algorithm.hpp>
 #include <attune/layers/dropout.hpp>
 #include <attune/layers/packed_rows.hpp>
 #include <attune/models/branches.hpp>
@@ -136,7 +136,7 @@ struct BranchBuffers<Stack, Gradients, Policy, std::integer_sequence<int, index.
   // Memory of a branch while it runs. The sums of later branches are not in use.
   template <int i>
   struct Work {
-    [[no_unique_address]] MemberIf<!Policy::kStores, Copies<Tokens, (std::min)(i + 1, Stack::kSums)>, 4> sums;
+    [[no_unique_address]] MemberIf<!Policy::kStores, Copies<Tokens, smaller(i + 1, Stack::kSums)>, 4> sums;
     [[no_unique_address]] MemberIf<!Policy::kStores, BranchTape<i>, 5> tape;
     [[no_unique_address]] MemberIf<Policy::kStores && kNormed<i>, Tokens, 6> normalized;
     [[no_unique_address]] std::conditional_t<Branch<i>::kAbilities.recomputes_tape,

@@ -97,7 +97,7 @@ struct LayerBranch {
   static constexpr Abilities kAbilities =
       with(kAbilitiesInContext<Part>, &Abilities::output_may_be_input, OutputMayBeInput<Part>,
            &Abilities::recomputes_tape, RecomputesTape<Part>, &Abilities::lanes,
-           (std::max)(kLanesOf<Part>, Lanes::kBetweenParts));
+           larger(kLanesOf<Part>, Lanes::kBetweenParts));
 
   template <CacheShape cache>
   using StreamMemory = StreamMemoryOf<Part, cache>;

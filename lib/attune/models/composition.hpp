@@ -1,7 +1,6 @@
 // Shared code of models made of layers: sequential.hpp, repeat.hpp, residual.hpp.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <initializer_list>
@@ -12,6 +11,7 @@
 #include <attune/execution/layer.hpp>
 #include <attune/execution/layer_calls.hpp>
 #include <attune/execution/pass.hpp>
+#include <attune/kernels/algorithm.hpp>
 #include <attune/kernels/ops/residual.hpp>
 #include <attune/layers/dropout.hpp>
 
@@ -75,7 +75,12 @@ constexpr void for_each_index(const auto& body) {
 }
 /// The index of the first true value; the number of values without one.
 constexpr int first_true(std::initializer_list<bool> values) {
-  return static_cast<int>(std::find(values.begin(), values.end(), true) - values.begin());
+  int first = 0;
+  for (const bool value : values) {
+    if (value) break;
+    ++first;
+  }
+  return first;
 }
 /// The index of the last true value; -1 without one.
 constexpr int last_true(std::initializer_list<bool> values) {

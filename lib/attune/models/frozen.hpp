@@ -24,13 +24,13 @@ template <class Layer>
 constexpr int most_tokens() {
   int most = Layer::Output::rows;
   if constexpr (TakesIds<Layer>) {
-    most = (std::max)(most, static_cast<int>(std::tuple_size_v<typename Layer::Input>));
+    most = larger(most, static_cast<int>(std::tuple_size_v<typename Layer::Input>));
   } else {
-    most = (std::max)(most, Layer::Input::rows);
+    most = larger(most, Layer::Input::rows);
   }
-  if constexpr (requires { Layer::KeyInput::rows; }) most = (std::max)(most, Layer::KeyInput::rows);
-  if constexpr (requires { Layer::Memory::rows; }) most = (std::max)(most, Layer::Memory::rows);
-  for_each_part<Layer>([&]<class Part>() { most = (std::max)(most, most_tokens<Part>()); });
+  if constexpr (requires { Layer::KeyInput::rows; }) most = larger(most, Layer::KeyInput::rows);
+  if constexpr (requires { Layer::Memory::rows; }) most = larger(most, Layer::Memory::rows);
+  for_each_part<Layer>([&]<class Part>() { most = larger(most, most_tokens<Part>()); });
   return most;
 }
 

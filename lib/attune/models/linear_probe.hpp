@@ -34,7 +34,7 @@ template <class... Layers, const auto& kConstants>
   requires(are_constants_of<Sequential<Layers...>, kConstants>())
 struct LinearProbeOf<Sequential<Layers...>, kConstants> {
   using Model = Sequential<Layers...>;
-  static constexpr int kHead = (std::max)(0, last_true({!std::is_empty_v<typename Layers::Parameters>...}));
+  static constexpr int kHead = larger(0, last_true({!std::is_empty_v<typename Layers::Parameters>...}));
   template <int index, class Layer = typename Model::template Layer<index>>
   static constexpr auto kOfLayer = [] {
     if constexpr (std::is_empty_v<typename Layer::Parameters>) {

@@ -11,11 +11,11 @@
 // tokens, this is a spatial gating unit (Liu et al., "Pay Attention to MLPs", 2021).
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <type_traits>
 #include <utility>
 
+#include <attune/kernels/algorithm.hpp>
 #include <attune/kernels/ops/scale_features.hpp>
 #include <attune/layers/identity.hpp>
 #include <attune/models/composition.hpp>
@@ -105,7 +105,7 @@ struct Product : detail::Steps<Product<LayerType, GateType>>, detail::Passes<Pro
   struct Stream {
     using Memory = detail::Members<detail::StreamMemoryOf<Layer, cache>, detail::StreamMemoryOf<Gate, cache>>;
     static constexpr std::uint64_t kMaxTokens =
-        (std::min)(detail::kMaxTokens<Layer, cache>, detail::kMaxTokens<Gate, cache>);
+        detail::smaller(detail::kMaxTokens<Layer, cache>, detail::kMaxTokens<Gate, cache>);
     struct Scratch {
       detail::StepOutput<Gate, tokens> gate;
       detail::OneOf<typename detail::StreamOf<Layer, tokens, cache>::Scratch,

@@ -12,13 +12,13 @@
 // Sums run from the first token to the last, so the same seed draws the same tokens on every target.
 #pragma once
 
-#include <algorithm>
 #include <limits>
 #include <type_traits>
 
 #include <attune/core/rng.hpp>
 #include <attune/core/status.hpp>
 #include <attune/core/tensor.hpp>
+#include <attune/kernels/algorithm.hpp>
 
 namespace ATTUNE_NAMESPACE {
 
@@ -83,12 +83,9 @@ template <class Logits, class Scalar, int vocabulary>
   Scalar lowest = -std::numeric_limits<Scalar>::infinity();
   int equals = vocabulary;
   if (options.top_k > 0 && options.top_k < vocabulary) {
-    std::copy(x, x + vocabulary, weights);
-    std::nth_element(weights, weights + options.top_k - 1, weights + vocabulary,
-                     [](Scalar a, Scalar b) { return a > b; });
-    lowest = weights[options.top_k - 1];
-    equals = options.top_k -
-             static_cast<int>(std::count_if(x, x + vocabulary, [lowest](Scalar a) { return a > lowest; }));
+    lowest = detail::kth_largest(options.top_k, vocabulary, x, weights);
+    equals = options.top_k;
+    for (int j = 0; j < vocabulary; ++j) equals -= x[j] > lowest;
   }
   Scalar total = 0;
   for (int j = 0; j < vocabulary; ++j) {

@@ -5,7 +5,6 @@
 // too: then only one of the two is kept.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <new>
 #include <type_traits>
@@ -16,6 +15,7 @@
 #include <attune/execution/checked_step.hpp>
 #include <attune/execution/context.hpp>
 #include <attune/execution/layer.hpp>
+#include <attune/kernels/algorithm.hpp>
 
 namespace ATTUNE_NAMESPACE::detail {
 
@@ -105,7 +105,7 @@ class SequenceTrace {
     program_.add({name, layer, extent.bytes, extent.alignment, memory, copies});
   }
   static constexpr int between(bool kept) {
-    return !in_loop ? 1 : kept ? layers - 1 : (std::min)(layers - 1, 2);
+    return !in_loop ? 1 : kept ? layers - 1 : smaller(layers - 1, 2);
   }
 
   [[nodiscard]] constexpr ValueCopy output(int i) const {

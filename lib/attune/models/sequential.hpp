@@ -75,7 +75,7 @@ class Sequential : public detail::Steps<Sequential<Layers...>>, public detail::P
   static constexpr int kFirstTrained = [] {
     int first = kLayers - 1;
     detail::for_each_index<kLayers>([&first]<int index>() {
-      if constexpr (!std::is_empty_v<GradientsOf<Gradients, index>>) first = (std::min)(first, index);
+      if constexpr (!std::is_empty_v<GradientsOf<Gradients, index>>) first = detail::smaller(first, index);
     });
     return first;
   }();
@@ -126,10 +126,10 @@ class Sequential : public detail::Steps<Sequential<Layers...>>, public detail::P
   static constexpr int kFirstOfMemory = detail::first_true({detail::attends_to_memory<Layers>()...});
   // The first layer that backward reaches without dx.
   template <class Gradients, class Call>
-  static constexpr int kFirstReached = (std::min)(kFirstTrained<Gradients>,
-                                                  detail::GivesMemoryGradient<std::remove_cvref_t<Call>>
-                                                      ? kFirstOfMemory
-                                                      : kLayers - 1);
+  static constexpr int kFirstReached = detail::smaller(kFirstTrained<Gradients>,
+                                                       detail::GivesMemoryGradient<std::remove_cvref_t<Call>>
+                                                           ? kFirstOfMemory
+                                                           : kLayers - 1);
 
  public:
   /// Whether a layer is Frozen, and the others have no parameters and no dropout.
@@ -172,7 +172,7 @@ class Sequential : public detail::Steps<Sequential<Layers...>>, public detail::P
 
    public:
     using Memory = detail::Members<detail::StreamMemoryOf<Layers, cache>...>;
-    static constexpr std::uint64_t kMaxTokens = (std::min)({detail::kMaxTokens<Layers, cache>...});
+    static constexpr std::uint64_t kMaxTokens = detail::smallest({detail::kMaxTokens<Layers, cache>...});
     struct Scratch : detail::SequenceScratch<kPlan> {};
     template <int index = 0>
     ATTUNE_INLINE static detail::ForwardResult<Layer<index>> step(
@@ -360,7 +360,7 @@ class Sequential : public detail::Steps<Sequential<Layers...>>, public detail::P
         const InputOf<index> before(between<Values::output(index - 1)>(tape, scratch));
         if constexpr (index == kInferred ||
                       (!kWanted<Dx> &&
-                       (std::max)(first, kFirstReached<Gradients, decltype(context)>) >= index)) {
+                       detail::larger(first, kFirstReached<Gradients, decltype(context)>) >= index)) {
           backward_step<index>(context, tape, scratch, own, before, layer_tape, dy, dx, gradient,
                                layer_scratch);
           context.stage([&]() ATTUNE_INLINE_LAMBDA { skip_masks_before<index>(tape); });

@@ -6,11 +6,11 @@
 // Terms are added in this order, as are the terms of dx. Layers run one after the other and share scratch.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <type_traits>
 #include <utility>
 
+#include <attune/kernels/algorithm.hpp>
 #include <attune/models/composition.hpp>
 
 namespace ATTUNE_NAMESPACE {
@@ -84,7 +84,7 @@ struct Sum : detail::Steps<Sum<Layers...>>, detail::Passes<Sum<Layers...>> {
   template <int tokens, CacheShape cache>
   struct Stream {
     using Memory = detail::Members<detail::StreamMemoryOf<Layers, cache>...>;
-    static constexpr std::uint64_t kMaxTokens = (std::min)({detail::kMaxTokens<Layers, cache>...});
+    static constexpr std::uint64_t kMaxTokens = detail::smallest({detail::kMaxTokens<Layers, cache>...});
     struct Scratch {
       detail::StepOutput<Sum, tokens> term;
       detail::OneOf<typename detail::StreamOf<Layers, tokens, cache>::Scratch...> layers;

@@ -8,11 +8,11 @@
 // f_i. branches.hpp has the branches, branch_memory.hpp their memory in training.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 
 #include <attune/attention/multi_head_attention.hpp>
 #include <attune/core/memory.hpp>
+#include <attune/kernels/algorithm.hpp>
 #include <attune/kernels/ops/residual.hpp>
 #include <attune/layers/dropout.hpp>
 #include <attune/layers/feed_forward.hpp>
@@ -163,7 +163,7 @@ struct ResidualStack {
       .gradient_may_be_input =
           GradientMayBeInput<std::conditional_t<kNormBefore, NormLayer, typename Branch<0>::Part>>,
       .updates_in_place = kNormBefore && UpdatesInPlace<NormLayer>,
-      .lanes = (std::min)(
+      .lanes = smallest(
           {kLanesOf<NormLayer> == Lanes::kAll ? Lanes::kAll : Lanes::kNone, Branches::kAbilities.lanes...}),
       .additions = kAdditionsOfAll<typename Branches::Part..., NormLayer>};
   // Whether the gradient of a norm's output overwrites that output.
@@ -186,7 +186,7 @@ struct ResidualStack {
   template <int tokens, CacheShape cache>
   struct Stream {
     using Memory = detail::Members<typename Branches::template StreamMemory<cache>...>;
-    static constexpr std::uint64_t kMaxTokens = (std::min)({Branches::template kMaxTokens<cache>...});
+    static constexpr std::uint64_t kMaxTokens = smallest({Branches::template kMaxTokens<cache>...});
     template <int... index>
     static StackInference<options.norm, OfLength<NormLayer, tokens>,
                           typename Branches::template Streamed<index, cache, tokens, kMaxTokens>...>

@@ -12,12 +12,12 @@
 // reported and left.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 
 #include <attune/core/status.hpp>
+#include <attune/kernels/algorithm.hpp>
 #include <attune/persistence/crc32.hpp>
 #include <attune/persistence/flash_memory.hpp>
 #include <attune/persistence/journal_entry.hpp>
@@ -167,7 +167,7 @@ class FlashJournal {
           fields.is_plausible() && fields.unit() == kProgramUnit && fields.whole() <= kCapacity - last;
       last += is_head ? static_cast<std::uint32_t>(fields.whole()) : kProgramUnit;
     }
-    end_ = (std::max)(end_, last);
+    end_ = detail::larger(end_, last);
     return Status::kOk;
   }
   /// Finds the first complete entry of at most 252 bytes from `at` on, and goes behind it; kNone without one.
@@ -203,7 +203,7 @@ class FlashJournal {
     std::uint32_t crc = before;
     for (std::uint32_t done = 0, bytes; done < size - kWord; done += bytes) {
       unsigned char chunk[16];
-      bytes = (std::min)(size - kWord - done, std::uint32_t{sizeof chunk});
+      bytes = detail::smaller(size - kWord - done, std::uint32_t{sizeof chunk});
       if (const Status read = flash_.read(at + done, chunk, bytes); read != Status::kOk) return read;
       crc = crc32(chunk, bytes, crc);
     }

@@ -21,11 +21,11 @@
 // probability capacity/n, so wear grows only with the logarithm of n.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 
+#include <attune/kernels/algorithm.hpp>
 #include <attune/persistence/crc32.hpp>
 #include <attune/persistence/flash_memory.hpp>
 #include <attune/persistence/replay_memory.hpp>
@@ -234,8 +234,8 @@ class FlashReplayMemory
     if (head.fingerprint != Sampler::kFingerprint || head.block >= kBlocks) return Status::kOtherState;
     if (head.base_crc != base_crc_) return Status::kOtherBase;
     if (only != kNone && head.block != only) return Status::kOk;
-    sequence_ = (std::max)(sequence_, head.sequence);
-    wear_ = (std::max)(wear_, head.wear);
+    sequence_ = detail::larger(sequence_, head.sequence);
+    wear_ = detail::larger(wear_, head.wear);
     Entry entry;
     for (std::uint32_t index = 0; index < kBlockEntries; ++index) {
       const Status found = read_entry(slot, index, entry);
@@ -315,8 +315,7 @@ class FlashReplayMemory
   /// Calls visit(unused) for each unused slot, but for the one that failed last, unless there is no other.
   Status for_each_unused(const auto& visit) {
     for (std::uint32_t slot = 0; slot < kSlots; ++slot) {
-      const bool is_used =
-          std::any_of(places_, places_ + kBlocks, [slot](const Place& place) { return place.slot == slot; });
+      const bool is_used = detail::any_of(places_, [slot](const Place& place) { return place.slot == slot; });
       if (is_used || (slot == failed_slot_ && kSlots > kBlocks + 1)) continue;
       Unused unused;
       if (const Status status = look_at(slot, unused); status != Status::kOk) return status;
@@ -388,7 +387,7 @@ class FlashReplayMemory
     const std::uint32_t mark[] = {next, ~next};
     if (const Status status = program(at_mark(slot), mark); status != Status::kOk) return status;
     places_[block] = {++sequence_, static_cast<std::uint16_t>(slot), Mark::kFirm, 0};
-    wear_ = (std::max)(wear_, wear);
+    wear_ = detail::larger(wear_, wear);
     return Status::kOk;
   }
   Status erase(std::uint32_t slot) {
@@ -405,7 +404,7 @@ class FlashReplayMemory
     for (std::uint32_t done = 0; done < sizeof record; done += kUnit) {
       unsigned char unit[kUnit];
       std::memset(unit, Flash::kErased, kUnit);
-      std::memcpy(unit, bytes + done, (std::min<std::size_t>)(kUnit, sizeof record - done));
+      std::memcpy(unit, bytes + done, detail::smaller<std::size_t>(kUnit, sizeof record - done));
       const Status programmed = detail::program_unit(flash_, at + done, unit);
       if (programmed != Status::kOk) return programmed;
     }

@@ -213,7 +213,7 @@ class FlashStore {
   using LoadInSlices = StorePass<FlashStore, detail::SlotLoad<Flash, kTypes>, unsigned char, Records...>;
   /// RAM of the store, of a pass, and of buffers on the stack.
   static constexpr std::size_t kRam = sizeof(Flash*) + 2 * sizeof(std::uint16_t) +
-                                      (std::max)(sizeof(SaveInSlices), sizeof(LoadInSlices)) +
+                                      detail::larger(sizeof(SaveInSlices), sizeof(LoadInSlices)) +
                                       2 * sizeof(detail::SlotHead) + 2 * Layout::kChunk;
 
   /// A store in `flash`, which must outlive it. Reads nothing yet.

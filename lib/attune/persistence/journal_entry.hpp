@@ -13,7 +13,6 @@
 // by erased bytes. Anything else between two entries is damage.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -21,6 +20,7 @@
 
 #include <attune/core/status.hpp>
 #include <attune/execution/attention_mask.hpp>
+#include <attune/kernels/algorithm.hpp>
 #include <attune/persistence/crc32.hpp>
 
 namespace ATTUNE_NAMESPACE {
@@ -274,7 +274,7 @@ class JournalReader {
     const std::uint32_t before = first ? 0 : word_at(at - kWord);
     visited_ += whole;
     if (crc32(bytes_.data() + at, whole - kWord, before) != word_at(at + whole - kWord)) {
-      attempts_ -= (std::min)(attempts_, std::uint64_t{whole});
+      attempts_ -= detail::smaller(attempts_, std::uint64_t{whole});
       return false;
     }
     entry = {head.event(), bytes_.subspan(at + kWord, head.size()), at, at + whole};

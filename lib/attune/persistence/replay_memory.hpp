@@ -24,7 +24,6 @@
 // number of an example depends only on the seed and n, so every target stores the same examples.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -36,6 +35,7 @@
 #include <attune/core/status.hpp>
 #include <attune/core/tensor.hpp>
 #include <attune/execution/layer.hpp>
+#include <attune/kernels/algorithm.hpp>
 #include <attune/kernels/ops/finite.hpp>
 #include <attune/kernels/ops/packed_rows.hpp>
 #include <attune/persistence/journal_entry.hpp>
@@ -220,11 +220,11 @@ class ReplaySampler {
   void count(const Entry& entry) {
     if (entry.number == 0) return;
     std::uint32_t& seen = counts_[static_cast<std::size_t>(reservoir_of(entry.label))];
-    seen = (std::max)(seen, entry.number);
+    seen = larger(seen, entry.number);
   }
   /// Raises counts to at least these.
   void count(const Counts& counts) {
-    for (std::size_t i = 0; i < counts.size(); ++i) counts_[i] = (std::max)(counts_[i], counts[i]);
+    for (std::size_t i = 0; i < counts.size(); ++i) counts_[i] = larger(counts_[i], counts[i]);
   }
 
  private:

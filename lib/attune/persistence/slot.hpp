@@ -15,7 +15,6 @@
 // numbered like it.
 #pragma once
 
-#include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -23,6 +22,7 @@
 #include <utility>
 
 #include <attune/core/status.hpp>
+#include <attune/kernels/algorithm.hpp>
 #include <attune/persistence/crc32.hpp>
 #include <attune/persistence/flash_memory.hpp>
 
@@ -110,7 +110,7 @@ struct SlotLayout {
   static constexpr std::uint32_t kUnit = Flash::kProgramUnit, kPageSize = Flash::kPageSize,
                                  kPages = Flash::kPages;
   /// Bytes that are read at once, and in a slice.
-  static constexpr std::uint32_t kChunk = (std::max<std::uint32_t>)(16, kUnit), kSlice = 64;
+  static constexpr std::uint32_t kChunk = larger<std::uint32_t>(16, kUnit), kSlice = 64;
 
   static constexpr std::uint32_t up_to_whole(std::uint64_t bytes, std::uint32_t of) {
     return static_cast<std::uint32_t>((bytes + of - 1) / of * of);
@@ -151,7 +151,7 @@ Status read_body(Flash& flash, std::uint32_t page, std::uint32_t size, std::uint
   const std::uint32_t first = page * Layout::kPageSize + Layout::kHeadSize;
   for (std::uint32_t slice = 0; at < size && slice < Layout::kSlice;) {
     unsigned char chunk[Layout::kChunk];
-    const std::uint32_t count = (std::min)(size - at, Layout::kChunk);
+    const std::uint32_t count = smaller(size - at, Layout::kChunk);
     if (const Status status = flash.read(first + at, chunk, count); status != Status::kOk) return status;
     visit(chunk, at, count);
     crc = crc32(chunk, count, crc);

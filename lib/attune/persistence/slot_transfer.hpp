@@ -1,13 +1,13 @@
 // Saving into a slot and loading from one, in slices: at most 64 bytes, one program unit or one page each.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <span>
 
 #include <attune/core/status.hpp>
+#include <attune/kernels/algorithm.hpp>
 #include <attune/persistence/crc32.hpp>
 #include <attune/persistence/flash_memory.hpp>
 #include <attune/persistence/slot.hpp>
@@ -28,7 +28,7 @@ void for_each_part(std::span<const SlotPart<Byte>> parts, std::uint32_t at, std:
                    const Move& move) {
   std::uint32_t begin = 0;
   for (const SlotPart<Byte>& part : parts) {
-    const std::uint32_t first = (std::max)(at, begin), end = (std::min)(at + count, begin + part.size);
+    const std::uint32_t first = larger(at, begin), end = smaller(at + count, begin + part.size);
     if (first < end) move(part.bytes + (first - begin), first - at, end - first);
     begin += SlotLayout<Flash>::up_to_whole(part.size, SlotLayout<Flash>::kUnit);
   }
@@ -108,8 +108,8 @@ class SlotSave {
   /// The slot that is worth least, and after failures another one. It does not touch the best state, unless a
   /// state of other types is in every slot.
   [[nodiscard]] std::uint32_t target() const {
-    const std::uint32_t first = (std::min)(best_.page / types.pages, kSlots),
-                        end = (std::min)((best_.page + best_.pages - 1u) / types.pages + 1, kSlots),
+    const std::uint32_t first = smaller(best_.page / types.pages, kSlots),
+                        end = smaller((best_.page + best_.pages - 1u) / types.pages + 1, kSlots),
                         touched = best_.pages == 0 ? 0 : end - first, count = types.slots - touched;
     if (count == 0) return failures_ % types.slots;
     const std::uint32_t victim = survey_.victim();
@@ -350,7 +350,7 @@ class SlotLoad {
     return Status::kUnderWay;
   }
   Status clear(Parts parts) {
-    const std::uint32_t bytes = (std::min)(types.size - at_, Layout::kSlice);
+    const std::uint32_t bytes = smaller(types.size - at_, Layout::kSlice);
     for_each_part<Flash>(parts, at_, bytes, [](unsigned char* record, std::uint32_t, std::uint32_t count) {
       std::memset(record, 0, count);
     });

@@ -1,11 +1,10 @@
 // Adafactor: the adaptive steps of AdamW with 1 % to 10 % of its moments.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <cstring>
-#include <tuple>
 
+#include <attune/kernels/algorithm.hpp>
 #include <attune/kernels/ops/adafactor.hpp>
 #include <attune/kernels/simd/elementary.hpp>
 #include <attune/training/moment_sets.hpp>
@@ -100,7 +99,7 @@ struct Adafactor : OptimizerStep<Adafactor<scale, ScalarType>> {
   /// Calls visitor(path, tensor of each set…, tensor of v).
   template <class Visitor, class Parameters, class... Sets>
   static void for_each_with_moments(const Visitor& visitor, Moments<Parameters>& moments, Sets&... sets) {
-    detail::for_each_with_moment_sets(visitor, std::tie(sets...), moments.second);
+    detail::visit_with_moments(visitor, moments.second)(sets...);
   }
 
  private:
@@ -113,7 +112,7 @@ struct Adafactor : OptimizerStep<Adafactor<scale, ScalarType>> {
     const Scalar intake =  // 1 − β̂₂
         counters.steps == 1 ? Scalar(1)
                             : kernels::exponential(-options.beta2_decay * kernels::logarithm(steps));
-    const Scalar rate = kRelative ? (std::min)(options.learning_rate, 1 / kernels::square_root(steps))
+    const Scalar rate = kRelative ? detail::smaller(options.learning_rate, 1 / kernels::square_root(steps))
                                   : options.learning_rate;
     return {.beta2 = 1 - intake,
             .one_minus_beta2 = intake,

@@ -4,7 +4,6 @@
 #include <bit>
 #include <cstdint>
 #include <cstring>
-#include <tuple>
 
 #include <attune/kernels/ops/update.hpp>
 #include <attune/training/moment_sets.hpp>
@@ -198,28 +197,26 @@ struct Adam : OptimizerStep<Adam<variant, ScalarType>> {
                                Scalar* first, Scalar* second) requires(kInScalars&& kHasFirst) {
     kernels::adam_update_and_clear<kInside, kCoupled>(size, p, g, first, second, coefficients);
   }
-  /// m, if it exists, and v. A step may update all tensors as one.
+  /// Calls body(m if it exists, v). A step may update all tensors as one.
   template <class Parameters>
-  static auto sets_of_moments(Moments<Parameters>& moments) requires(kInScalars) {
-    return kept(moments);
+  ATTUNE_INLINE static void with_sets_of_moments(Moments<Parameters>& moments,
+                                                 const auto& body) requires(kInScalars) {
+    with_moments(moments, body);
   }
   /// Calls visitor(path, tensor of each set…, tensor of m if it exists, tensor of v).
   template <class Visitor, class Parameters, class... Sets>
   static void for_each_with_moments(const Visitor& visitor, Moments<Parameters>& moments, Sets&... sets) {
-    std::apply(
-        [&](auto&... of_moments) {
-          detail::for_each_with_moments_in<kPrecision>(visitor, std::tie(sets...), of_moments...);
-        },
-        kept(moments));
+    with_moments(moments,
+                 [&](auto&... of_moments) { detail::visit_with_moments(visitor, of_moments...)(sets...); });
   }
 
  private:
   template <class Parameters>
-  static auto kept(Moments<Parameters>& moments) {
+  ATTUNE_INLINE static void with_moments(Moments<Parameters>& moments, const auto& body) {
     if constexpr (kHasFirst) {
-      return std::tie(moments.first, moments.second);
+      body(moments.first, moments.second);
     } else {
-      return std::tie(moments.second);
+      body(moments.second);
     }
   }
   // One copy of the code for moments of any parameters.

@@ -17,13 +17,13 @@
 //   const bool anomaly = distance(features) > normal.value();
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 
 #include <attune/core/status.hpp>
 #include <attune/core/tensor.hpp>
+#include <attune/kernels/algorithm.hpp>
 #include <attune/kernels/ops/log_softmax.hpp>
 #include <attune/training/cholesky.hpp>
 #include <attune/training/closed_form_head.hpp>
@@ -155,8 +155,8 @@ class Quantile {
       return Status::kOk;
     }
     if (count_ == (std::numeric_limits<std::uint32_t>::max)()) return Status::kOk;  // settled
-    heights_[0] = (std::min)(heights_[0], x);
-    heights_[kMarkers - 1] = (std::max)(heights_[kMarkers - 1], x);
+    heights_[0] = detail::smaller(heights_[0], x);
+    heights_[kMarkers - 1] = detail::larger(heights_[kMarkers - 1], x);
     for (int i = 1; i < kMarkers; ++i) positions_[i] += i == kMarkers - 1 || x < heights_[i];
     ++count_;
     for (int i = 1; i < kMarkers - 1; ++i) move(i);
@@ -200,7 +200,7 @@ class Quantile {
         heights_[i] + step / (below + above) * ((below + step) * rise + (above - step) * before);
     if (heights_[i - 1] < curved && curved < heights_[i + 1]) return curved;
     // The difference of two heights may overflow.
-    return std::clamp(heights_[i] + step * (by > 0 ? rise : before), heights_[i - 1], heights_[i + 1]);
+    return detail::clamp(heights_[i] + step * (by > 0 ? rise : before), heights_[i - 1], heights_[i + 1]);
   }
 
   std::uint32_t count_ = 0;

@@ -9,13 +9,13 @@
 // 1 the prior only attracts f: at the end, b = ρ/(1 − ρ)·ln(prior/f).
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <span>
 #include <type_traits>
 
 #include <attune/core/status.hpp>
+#include <attune/kernels/algorithm.hpp>
 #include <attune/kernels/ops/finite.hpp>
 #include <attune/kernels/simd/elementary.hpp>
 
@@ -57,7 +57,7 @@ namespace detail {
 template <int num_classes, class Scalar, class To>
 Scalar shifted_exponentials(const Scalar* logits, const Scalar* shift, const To& to) {
   Scalar largest = logits[0] + shift[0];
-  for (int c = 1; c < num_classes; ++c) largest = (std::max)(largest, logits[c] + shift[c]);
+  for (int c = 1; c < num_classes; ++c) largest = larger(largest, logits[c] + shift[c]);
   Scalar all = 0;
   for (int c = 0; c < num_classes; ++c) {
     const Scalar power = kernels::exponential(logits[c] + shift[c] - largest);
@@ -106,7 +106,7 @@ Status balanced_labels(std::type_identity_t<std::span<Scalar>> logits,
     }
     for (int c = 0; c < num_classes; ++c) {
       // A class without any example attracts the next ones a bounded bit.
-      const Scalar share = (std::max)(sums[c] / static_cast<Scalar>(count), Scalar(1e-30));
+      const Scalar share = detail::larger(sums[c] / static_cast<Scalar>(count), Scalar(1e-30));
       const Scalar prior = balance.prior[static_cast<std::size_t>(c)];
       shift[c] = balance.pull * (shift[c] + (kernels::logarithm(prior) - kernels::logarithm(share)));
     }

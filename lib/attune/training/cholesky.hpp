@@ -2,8 +2,7 @@
 // target gets the same bits. Eigen's result differs by vector unit.
 #pragma once
 
-#include <algorithm>
-
+#include <attune/kernels/algorithm.hpp>
 #include <attune/kernels/simd/arithmetic.hpp>
 
 namespace ATTUNE_NAMESPACE::detail {
@@ -22,7 +21,7 @@ Scalar factor_cholesky(auto& lower, Scalar noise) {
       if (i > j) {
         lower(i, j) = sum / lower(j, j);
       } else if (sum > noise * diagonal && sum - sum == 0) {
-        least = (std::min)(least, sum / diagonal);
+        least = smaller(least, sum / diagonal);
         lower(j, j) = kernels::square_root(sum);
       } else {
         return 0;

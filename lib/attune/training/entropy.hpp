@@ -24,11 +24,11 @@
 // Minimization", 2004): their loss is L_i = −Σ_c q_ic·ln p_ic, dx_ic = p_ic·Σ_k q_ik − q_ic.
 #pragma once
 
-#include <algorithm>
 #include <concepts>
 
 #include <attune/core/status.hpp>
 #include <attune/core/tensor.hpp>
+#include <attune/kernels/algorithm.hpp>
 #include <attune/kernels/ops/finite.hpp>
 #include <attune/kernels/ops/log_softmax.hpp>
 #include <attune/training/loss.hpp>
@@ -101,7 +101,8 @@ struct SemiSupervised : detail::MeanOverRows<SemiSupervised> {
 
   template <int kClasses, class Scalar>
   static Scalar of_row(const Scalar* x, const Scalar* target, Scalar* dx, Scalar factor) {
-    const bool labeled = std::any_of(target, target + kClasses, [](Scalar value) { return value > 0; });
+    bool labeled = false;
+    for (int c = 0; c < kClasses; ++c) labeled = labeled || target[c] > 0;
     return labeled ? of_labeled_row<kClasses>(x, target, dx, factor)
                    : Entropy::of_row<kClasses>(x, target, dx, factor);
   }
@@ -153,7 +154,7 @@ class ClassMarginal {
     if (count_ == 0) return Status::kNoTargets;
     for (int c = 0; c < num_classes; ++c) {
       const Scalar mean = sums_(0, c) / static_cast<Scalar>(count_);
-      to(0, c) = kernels::logarithm(std::clamp(mean, Scalar(1e-30), Scalar(1)));
+      to(0, c) = kernels::logarithm(detail::clamp(mean, Scalar(1e-30), Scalar(1)));
     }
     return Status::kOk;
   }

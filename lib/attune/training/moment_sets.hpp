@@ -5,7 +5,6 @@
 #pragma once
 
 #include <cstdint>
-#include <tuple>
 #include <type_traits>
 
 #include <attune/core/parameters.hpp>
@@ -124,33 +123,25 @@ struct ShapeOf<Leaf, Leaves...> {
   static constexpr int rows = Leaf::rows, cols = Leaf::cols;
 };
 
-/// Calls visitor(path, tensor of each set…, tensor of each of `moments`…), which are sets such as these.
-template <class Visitor, class... Sets, class... Moments>
-void for_each_with_moment_sets(const Visitor& visitor, std::tuple<Sets&...> sets, Moments&... moments) {
-  MomentPlace place;
-  std::apply(
-      [&](auto&... set) {
-        for_each_tensor(
-            [&]<class... Tensors>(const TensorPath& path, Tensors&... tensors) {
-              using Shape = ShapeOf<std::remove_const_t<Tensors>...>;
-              [&](auto... of_tensor) {
-                visitor(path, tensors..., of_tensor...);
-              }(moments.template at<Shape::rows, Shape::cols>(place)...);
-              place.pass<Shape::rows, Shape::cols>();
-            },
-            set...);
-      },
-      sets);
-}
-
-/// The same for moments in any precision.
-template <MomentPrecision precision, class Visitor, class... Sets, class... Moments>
-void for_each_with_moments_in(const Visitor& visitor, std::tuple<Sets&...> sets, Moments&... moments) {
-  if constexpr (precision == MomentPrecision::kScalar) {
-    std::apply([&](auto&... set) { for_each_tensor(visitor, set..., moments...); }, sets);
-  } else {
-    for_each_with_moment_sets(visitor, sets, moments...);
-  }
+/// A function of sets that calls visitor(path, tensor of each set…, tensor of each of `moments`…). These are
+/// sets such as above, or sets of tensors.
+auto visit_with_moments(const auto& visitor, auto&... moments) {
+  return [&](auto&... sets) {
+    MomentPlace place;
+    if constexpr (!requires { (moments.template at<1, 1>(place), ...); }) {
+      for_each_tensor(visitor, sets..., moments...);
+    } else {
+      for_each_tensor(
+          [&]<class... Tensors>(const TensorPath& path, Tensors&... tensors) {
+            using Shape = ShapeOf<std::remove_const_t<Tensors>...>;
+            [&](auto... of_tensor) {
+              visitor(path, tensors..., of_tensor...);
+            }(moments.template at<Shape::rows, Shape::cols>(place)...);
+            place.pass<Shape::rows, Shape::cols>();
+          },
+          sets...);
+    }
+  };
 }
 
 /// The random bits for rounding: one key per step, from a seeded generator.

@@ -30,22 +30,22 @@
 //   void Moments::seed(std::uint64_t bits);     // called at every restart
 //   static constexpr int kUpdateBlock = …;  // an update starts at a multiple of so many elements of a
 //                                               // tensor; 0: it takes a whole tensor; default: 1
-//   // References to kMoments Parameters, if all parameters update alike: update() may get all as one tensor.
-//   static auto sets_of_moments(Moments<Parameters>&);
+//   // Calls body(set…) with kMoments Parameters, if all parameters update alike: update() may get all as one
+//   // tensor.
+//   static void with_sets_of_moments(Moments<Parameters>&, body);
 #pragma once
 
-#include <algorithm>
 #include <concepts>
 #include <cstdint>
 #include <cstring>
 #include <limits>
-#include <tuple>
 #include <type_traits>
 
 #include <attune/core/fingerprint.hpp>
 #include <attune/core/parameters.hpp>
 #include <attune/core/status.hpp>
 #include <attune/execution/context.hpp>
+#include <attune/kernels/algorithm.hpp>
 #include <attune/kernels/simd/arithmetic.hpp>
 
 namespace ATTUNE_NAMESPACE {
@@ -227,7 +227,7 @@ template <class Optimizer, class... Moments>
   const int at_once = kernels::kIsScalar<kernels::Packet<Scalar>> || kBlock == 0 ? size : kInCache;
   int first = 0;
   do {  // do, not for: compilers then see that one pass runs
-    const int count = (std::min)(at_once, size - first);
+    const int count = smaller(at_once, size - first);
     if constexpr (requires { Optimizer::update_and_clear(coefficients, kind, count, p, g, moments...); }) {
       Optimizer::update_and_clear(coefficients, kind, count, p + first, g + first, (moments + first)...);
     } else {
@@ -245,6 +245,12 @@ ATTUNE_INLINE Scalar* scalars_of(Set& set) {
   return reinterpret_cast<Scalar*>(&set);
 }
 
+/// Whether an optimizer's moments are sets of parameters, and all parameters update alike.
+template <class Optimizer, class Parameters>
+concept HasSetsOfMoments = requires(typename Optimizer::template Moments<Parameters>& moments) {
+  Optimizer::with_sets_of_moments(moments, [](auto&...) {});
+};
+
 // update_and_clear of all tensors; of all as one tensor, if the sets hold nothing but scalars.
 template <class Optimizer, class Parameters, class Gradients, class Moments, AnyContext Call>
 ATTUNE_INLINE void update_and_clear_all(const typename Optimizer::Coefficients& coefficients,
@@ -254,18 +260,16 @@ ATTUNE_INLINE void update_and_clear_all(const typename Optimizer::Coefficients& 
   constexpr std::size_t kScalars = sizeof(Parameters) / sizeof(Scalar);
   constexpr int kWorkOfUpdate = 16;
   if constexpr (std::is_same_v<Parameters, Gradients> && kScalars <= (std::numeric_limits<int>::max)() &&
-                requires { Optimizer::sets_of_moments(moments); }) {
+                HasSetsOfMoments<Optimizer, Parameters>) {
     constexpr int kSize = static_cast<int>(kScalars);
-    std::apply(
-        [&]<class... Sets>(Sets&... sets) ATTUNE_INLINE_LAMBDA {
-          static_assert((std::is_same_v<Sets, Parameters> && ...));
-          context.template elements<kSize, kWorkOfUpdate>([&](int first, int count) ATTUNE_INLINE_LAMBDA {
-            update_and_clear<Optimizer>(
-                coefficients, TensorKind::kWeight, count, scalars_of<Scalar>(parameters) + first,
-                scalars_of<Scalar>(gradients) + first, (scalars_of<Scalar>(sets) + first)...);
-          });
-        },
-        Optimizer::sets_of_moments(moments));
+    Optimizer::with_sets_of_moments(moments, [&]<class... Sets>(Sets&... sets) ATTUNE_INLINE_LAMBDA {
+      static_assert((std::is_same_v<Sets, Parameters> && ...));
+      context.template elements<kSize, kWorkOfUpdate>([&](int first, int count) ATTUNE_INLINE_LAMBDA {
+        update_and_clear<Optimizer>(
+            coefficients, TensorKind::kWeight, count, scalars_of<Scalar>(parameters) + first,
+            scalars_of<Scalar>(gradients) + first, (scalars_of<Scalar>(sets) + first)...);
+      });
+    });
   } else {
     Optimizer::for_each_with_moments(
         [&](const TensorPath& path, auto& p, auto& g, auto&... moment) ATTUNE_INLINE_LAMBDA {
@@ -273,7 +277,7 @@ ATTUNE_INLINE void update_and_clear_all(const typename Optimizer::Coefficients& 
           constexpr int kBlock = kUpdateBlockOf<Optimizer, kSize>;
           context.template elements<(kSize + kBlock - 1) / kBlock, kWorkOfUpdate * kBlock>(
               [&](int first_group, int groups) ATTUNE_INLINE_LAMBDA {
-                const int first = first_group * kBlock, count = (std::min)(groups * kBlock, kSize - first);
+                const int first = first_group * kBlock, count = smaller(groups * kBlock, kSize - first);
                 update_and_clear<Optimizer>(coefficients, path.kind, count, p.data() + first,
                                             g.data() + first, (moment.data() + first)...);
               });

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstring>
-#include <tuple>
 
 #include <attune/kernels/ops/update.hpp>
 #include <attune/training/moment_sets.hpp>
@@ -116,7 +115,7 @@ struct Sgd : OptimizerStep<Sgd<kind, ScalarType, precision>> {
     if constexpr (kind == Momentum::kNone) {
       for_each_tensor(visitor, sets...);
     } else {
-      detail::for_each_with_moments_in<precision>(visitor, std::tie(sets...), moments.velocity);
+      detail::visit_with_moments(visitor, moments.velocity)(sets...);
     }
   }
 };

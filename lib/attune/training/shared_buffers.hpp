@@ -11,7 +11,6 @@
 // bank of RAM: [[gnu::section(".ccmram")]] static attune::SharedBuffers<…> buffers;
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <new>
 #include <type_traits>
@@ -20,6 +19,7 @@
 #include <attune/execution/layer.hpp>
 #include <attune/execution/layer_calls.hpp>
 #include <attune/execution/pass.hpp>
+#include <attune/kernels/algorithm.hpp>
 #include <attune/layers/dropout.hpp>
 #include <attune/training/plan.hpp>
 
@@ -174,9 +174,9 @@ class SharedBuffers {
     return *std::launder(reinterpret_cast<T*>(bytes_));
   }
 
-  alignas((std::max)({alignof(MemoryOf<Models>)...,
-                      alignof(typename Models::InferenceScratch)...})) unsigned char bytes_
-      [(std::max)({sizeof(MemoryOf<Models>)..., sizeof(typename Models::InferenceScratch)...})];
+  alignas(detail::largest({alignof(MemoryOf<Models>)...,
+                           alignof(typename Models::InferenceScratch)...})) unsigned char bytes_
+      [detail::largest({sizeof(MemoryOf<Models>)..., sizeof(typename Models::InferenceScratch)...})];
   detail::SharedPassLock pass_lock_;
 };
 

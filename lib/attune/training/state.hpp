@@ -8,7 +8,6 @@
 // from a PC to a board and back. It is plain memory without pointers, little-endian on every target.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstddef>
@@ -20,6 +19,7 @@
 #include <attune/core/memory.hpp>
 #include <attune/core/rng.hpp>
 #include <attune/execution/layer.hpp>
+#include <attune/kernels/algorithm.hpp>
 #include <attune/kernels/checked.hpp>
 #include <attune/layers/dropout.hpp>
 #include <attune/training/optimizer.hpp>
@@ -75,7 +75,7 @@ constexpr bool is_arithmetic(std::uint32_t numbers) {
                                     fingerprint("unfused_blas"), fingerprint("fused_blas"),
                                     fingerprint("unfused_mve"),  fingerprint("fused_mve"),
                                     fingerprint("unfused_neon"), fingerprint("fused_neon")};
-  return !kHasConstants<Model> || std::find(std::begin(kAll), std::end(kAll), numbers) != std::end(kAll);
+  return !kHasConstants<Model> || any_of(kAll, [numbers](std::uint32_t one) { return one == numbers; });
 }
 
 }  // namespace detail

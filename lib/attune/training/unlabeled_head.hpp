@@ -10,13 +10,13 @@
 // and evaluates a probe of factory examples.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <type_traits>
 
 #include <attune/core/parameters.hpp>
+#include <attune/kernels/algorithm.hpp>
 #include <attune/training/balanced_labels.hpp>
 #include <attune/training/closed_form_head.hpp>
 #include <attune/training/guarded_training.hpp>
@@ -200,7 +200,9 @@ class UnlabeledHead {
   }
   [[nodiscard]] int likeliest(int i) const {
     const Scalar* const row = labels_ + i * num_classes;
-    return static_cast<int>(std::max_element(row, row + num_classes) - row);
+    int likeliest = 0;
+    for (int c = 1; c < num_classes; ++c) likeliest = row[c] > row[likeliest] ? c : likeliest;
+    return likeliest;
   }
   // Of the base's logits: which examples it is sure of, and how frequent its classes are.
   void note_clear(int count, const Options& options, UnlabeledResult<Scalar>& result) {
@@ -219,7 +221,7 @@ class UnlabeledHead {
     result.clear = static_cast<Scalar>(sure) / static_cast<Scalar>(count);
     for (int c = 0; c < num_classes; ++c) {
       const Scalar prior = options.balance.prior[static_cast<std::size_t>(c)];
-      result.imbalance += (std::max)(frequency[c] / static_cast<Scalar>(count) - prior, Scalar(0));
+      result.imbalance += detail::larger(frequency[c] / static_cast<Scalar>(count) - prior, Scalar(0));
     }
   }
   [[nodiscard]] Scalar agreement(int count) const {

@@ -24,10 +24,9 @@
 // overflow in backward, or an input next to a mask, which is not checked.
 #pragma once
 
-#include <algorithm>
-
 #include <attune/execution/layer_calls.hpp>
 #include <attune/execution/pass.hpp>
+#include <attune/kernels/algorithm.hpp>
 #include <attune/kernels/ops/squares.hpp>
 #include <attune/training/batch_update.hpp>
 #include <attune/training/forward_loss.hpp>
@@ -48,7 +47,7 @@ namespace detail {
 /// elements (optimizer.hpp), a power of two, so that their gcd is one.
 constexpr int updated_rows(int together, int rows, int cols) {
   if (together == 0) return rows;
-  return (std::min)(rows, (std::max)(kMinUpdatedRows, together / (std::min)(together, cols & -cols)));
+  return smaller(rows, larger(kMinUpdatedRows, together / smaller(together, cols & -cols)));
 }
 
 // Stands for gradients that are applied at once, in the types of tape and scratch, for any optimizer.
@@ -69,7 +68,7 @@ constexpr int updated_scalars(int together) {
     SetOf<Model, UpdatedAtOnce, UpdatedAtOnce> extents{};
     for_each_tensor(
         [&most, together](const TensorPath&, auto tensor) {
-          most = (std::max)(most, updated_rows(together, tensor.rows, tensor.cols) * tensor.cols);
+          most = larger(most, updated_rows(together, tensor.rows, tensor.cols) * tensor.cols);
         },
         extents);
   }
@@ -99,9 +98,7 @@ inline constexpr bool kOneLayout =
     kUpdateBlockIn<Optimizer> == 1 && !HasMasters<Optimizer> &&
     (sizeof(typename Optimizer::Scalar) * std::size_t{kEndOfMoments<Parameters>.scalars} ==
          sizeof(Parameters) ||
-     Optimizer::kMoments == 0 || requires(typename Optimizer::template Moments<Parameters> & moments) {
-       Optimizer::sets_of_moments(moments);
-     });
+     Optimizer::kMoments == 0 || HasSetsOfMoments<Optimizer, Parameters>);
 
 // Shared data of the updates of one step.
 template <class Optimizer, bool one_layout>

@@ -1,5 +1,6 @@
 #include <attune/host/report/html_chart.hpp>
 
+#include <cmath>
 #include <limits>
 
 #include <gtest/gtest.h>

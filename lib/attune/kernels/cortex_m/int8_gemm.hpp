@@ -16,10 +16,10 @@
 // sums. Sums of up to kInt8Terms terms are exact: 256 · 127² · 512 < 2³¹.
 #pragma once
 
-#include <algorithm>
 #include <bit>
 #include <cstdint>
 
+#include <attune/kernels/algorithm.hpp>
 #include <attune/kernels/cortex_m/gemm_terms.hpp>
 #include <attune/kernels/cortex_m/gemm_tile.hpp>
 #include <attune/kernels/portable/epilogues.hpp>
@@ -396,7 +396,7 @@ ATTUNE_INLINE float fill_int8_panel(const float* x, const float* factors, Count 
   };
   std::uint32_t twice = twice_largest<kFolded>(x, factors, eights);
   for (int i = 8 * eights; i < count; ++i) {
-    twice = (std::max)(twice, std::bit_cast<std::uint32_t>(value(i)) << 1);
+    twice = larger(twice, std::bit_cast<std::uint32_t>(value(i)) << 1);
   }
   const RowScale row = row_scale(twice >> 1);
   fill_eights<kRows, kFolded>(x, factors, eights, row.inverse, to);
@@ -522,7 +522,7 @@ ATTUNE_INLINE void int8_panels(const float* a, int rows, const View& b, float* c
       float* const to = c + row * shape.c_row;
       // The transpose has 16 k side by side.
       for (int k = begin, last; k < end; k = last) {
-        last = kTransposed ? (std::min)(k / 16 * 16 + 16, end) : end;
+        last = kTransposed ? smaller(k / 16 * 16 + 16, end) : end;
         const std::int8_t* const weights = b.bytes + (kTransposed ? k / 16 * 16 * kCols + k % 16 * 2 : 0);
         const Int8FinishedLoops loops{kStep, panel + 4 * kTerms, kNext, to + (last - begin), b.scale,
                                       bias,  4 * shape.c_row,    scales};
@@ -531,7 +531,7 @@ ATTUNE_INLINE void int8_panels(const float* a, int rows, const View& b, float* c
       return;
     }
     for (int block = begin / 16; 16 * block < end; ++block) {
-      const int first = (std::max)(16 * block, begin), last = (std::min)(16 * block + 16, end);
+      const int first = larger(16 * block, begin), last = smaller(16 * block + 16, end);
       // The 16 columns of W (rows, of the transpose) from the term `from` on.
       const auto sum = [&](int from, int terms, std::int32_t* to) ATTUNE_INLINE_LAMBDA {
         constexpr int kAtOnce = kRows == 4 ? 2 : 4;  // sums of a row
@@ -550,10 +550,10 @@ ATTUNE_INLINE void int8_panels(const float* a, int rows, const View& b, float* c
       if constexpr (kTerms <= kInt8Terms) {
         sum(0, kTerms, sums);
       } else {
-        std::fill_n(sums, 16, 0);
+        fill_n(sums, 16, 0);
         for (int from = 0; from < kTerms; from += kInt8Terms) {
           std::int32_t part[16];
-          sum(from, (std::min)(kTerms - from, kInt8Terms), part);
+          sum(from, smaller(kTerms - from, kInt8Terms), part);
           for (int j = 0; j < last - 16 * block; ++j) {
             sums[j] += part[j] >> (int8_sum_is_fraction<kTransposed>(j) ? 8 : 0);
           }

@@ -234,8 +234,8 @@ template <Int8Shape shape, bool kAccumulates>
     pack_terms(first, second, eights, first_inverse, second_inverse, columns + at, 2 * kStep);
     if (rest > 0) {
       float ends[2][8] = {};
-      std::copy_n(first + 8 * eights, rest, ends[0]);
-      std::copy_n(second + 8 * eights, rest, ends[1]);
+      copy_n(first + 8 * eights, rest, ends[0]);
+      copy_n(second + 8 * eights, rest, ends[1]);
       pack_terms(ends[0], ends[1], 1, first_inverse, second_inverse, columns_end + at, 2 * kStep);
     }
   }
@@ -243,7 +243,7 @@ template <Int8Shape shape, bool kAccumulates>
   using Pair = Int8RowPair<kBlocks>;
   Pair pairs[kInt8ShortRows / 2];
   for (int row = 0; row < rows; row += kInt8ShortRows) {
-    const int count = (std::min)(rows - row, kInt8ShortRows), whole = count / 2;
+    const int count = smaller(rows - row, kInt8ShortRows), whole = count / 2;
     const float* const from = a + row * shape.a_row;
     int filled = 0;
     if constexpr (shape.depth == 8 && shape.a_row == 1) {
@@ -263,7 +263,7 @@ template <Int8Shape shape, bool kAccumulates>
       fill_eights<1, false>(folded, nullptr, kBlocks, scale.inverse, integers);
       pair.scale[filled % 2] = scale.scale;
       for (int block = 0; block < kBlocks; ++block) {
-        std::copy_n(integers + 8 * block, 8, pair.terms[block][filled % 2]);
+        copy_n(integers + 8 * block, 8, pair.terms[block][filled % 2]);
       }
     }
     float* to = c + row * shape.c_row;
@@ -276,17 +276,17 @@ template <Int8Shape shape, bool kAccumulates>
         for (; first != last; ++first, to += 2 * shape.c_row) {
           float ends[2][8] = {};
           const int last_row = row_step == 0 ? 0 : 1;
-          for (int r = 0; r <= last_row; ++r) std::copy_n(to + r * shape.c_row + 8 * eights, rest, ends[r]);
+          for (int r = 0; r <= last_row; ++r) copy_n(to + r * shape.c_row + 8 * eights, rest, ends[r]);
           const Int8ShortLoops loops{columns_end, columns_end + kStep, row_step == 0 ? 0 : 32, 0};
           kSums(first, first + 1, ends[0], &loops);
-          for (int r = 0; r <= last_row; ++r) std::copy_n(ends[r], rest, to + r * shape.c_row + 8 * eights);
+          for (int r = 0; r <= last_row; ++r) copy_n(ends[r], rest, to + r * shape.c_row + 8 * eights);
         }
       }
     };
     if (whole > 0) sum(pairs, pairs + whole, 4 * shape.c_row);
     if (count % 2 != 0) {  // twice the last row, which adds −0 first
       Pair& last = pairs[whole];
-      for (int block = 0; block < kBlocks; ++block) std::fill_n(last.terms[block][1], 8, std::int16_t{0});
+      for (int block = 0; block < kBlocks; ++block) fill_n(last.terms[block][1], 8, std::int16_t{0});
       last.scale[1] = -0.0f;
       to = c + (row + count - 1) * shape.c_row;
       sum(&last, &last + 1, 0);

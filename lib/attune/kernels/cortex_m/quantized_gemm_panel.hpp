@@ -11,8 +11,7 @@
 // each epilogue.
 #pragma once
 
-#include <algorithm>
-
+#include <attune/kernels/algorithm.hpp>
 #include <attune/kernels/cortex_m/dequantize.hpp>
 #include <attune/kernels/cortex_m/gemm_tile.hpp>
 
@@ -219,7 +218,7 @@ template <int kColsLeft, class Epilogue>
                                                 Epilogue epilogue) {
   int rows_left = grid.rows;
   do {
-    const int rows = (std::min)(rows_left, grid.panel_rows);
+    const int rows = smaller(rows_left, grid.panel_rows);
     const char* b_panel = static_cast<const char*>(b);
     int col = 0;
     do {

@@ -5,13 +5,13 @@
 // column are multiplied by one integer of a row.
 #pragma once
 
+#include <attune/kernels/algorithm.hpp>
 #include <attune/kernels/simd/arithmetic.hpp>
 #include <attune/kernels/simd/int8_rows.hpp>
 #include <attune/kernels/simd/packed_int8.hpp>
 
 #if ATTUNE_MVE
 
-#include <algorithm>
 #include <cstdint>
 
 namespace ATTUNE_NAMESPACE::kernels {
@@ -145,9 +145,8 @@ template <bool kFolded>
     // Four vectors side by side, `turns` times.
     const auto fours = [&](int j, int turns) ATTUNE_INLINE_LAMBDA {
       const int last = columns - 1 - j;
-      const std::int8_t *x0 = from + j * from_step + k, *x1 = x0 + (std::min)(1, last) * from_step,
-                        *x2 = x0 + (std::min)(2, last) * from_step,
-                        *x3 = x0 + (std::min)(3, last) * from_step;
+      const std::int8_t *x0 = from + j * from_step + k, *x1 = x0 + smaller(1, last) * from_step,
+                        *x2 = x0 + smaller(2, last) * from_step, *x3 = x0 + smaller(3, last) * from_step;
       std::int8_t* result = to + k * to_step + j;
       asm volatile(
           "vctp.8 %[left]\n dls lr,%[turns]\n .balign 4\n"
@@ -176,7 +175,7 @@ template <class Packed>
   constexpr int kWidth = (Packed::kCols + 15) / 16 * 16, kRows = 16;  // at a time
   alignas(16) std::int8_t integers[std::size_t{kRows * kWidth}];
   for (int row = 0; row < count; row += kRows) {
-    const int some = (std::min)(kRows, count - row);
+    const int some = smaller(kRows, count - row);
     for (int r = 0; r < some; ++r) {
       round_row<false>(x + (row + r) * stride, nullptr, length, inverses[row + r], integers + r * kWidth);
     }

@@ -12,6 +12,7 @@
 // first; for fewer, eight k of a column are multiplied by one integer of a row.
 #pragma once
 
+#include <attune/kernels/algorithm.hpp>
 #include <attune/kernels/simd/dequantize.hpp>
 #include <attune/kernels/simd/int8_rows.hpp>
 #include <attune/kernels/simd/packed_int8.hpp>
@@ -25,7 +26,6 @@
 #include <sys/auxv.h>
 #endif
 
-#include <algorithm>
 #include <cstdint>
 #include <cstring>
 
@@ -174,7 +174,7 @@ template <class Packed>
 [[gnu::noinline]] void pack_rows(const float* x, int stride, int count, int length, const float* inverses,
                                  std::int8_t* bytes) {
   for (int first = 0; first < count; first += 8) {
-    const int rows = (std::min)(count - first, 8);
+    const int rows = smaller(count - first, 8);
     for (int col = 0; col < length; col += 8) {
       int8x16_t integers[8] = {};
       for (int r = 0; r < rows; ++r) {
@@ -243,7 +243,7 @@ ATTUNE_INLINE void int8_sums_neon(const std::int8_t* q, const std::int8_t* weigh
 template <int kRows>
 [[gnu::noinline]] inline void int8_rows_neon(const std::int8_t* q, const std::int8_t* weights, int terms,
                                              Int8Sums* sums) {
-  constexpr int kAtOnce = (std::min)(kRows, 2);
+  constexpr int kAtOnce = smaller(kRows, 2);
   for (int r = 0; r < kRows; r += kAtOnce) int8_sums_neon<kAtOnce>(q + 8 * r, weights, terms, sums + r);
 }
 

@@ -2,9 +2,9 @@
 // Memory Cost", 2018, algorithms 4 and 5). It stores row means and column means of the second moment.
 #pragma once
 
-#include <algorithm>
 #include <limits>
 
+#include <attune/kernels/algorithm.hpp>
 #include <attune/kernels/ops/bfloat16_weights.hpp>
 #include <attune/kernels/ops/squares.hpp>
 #include <attune/kernels/simd/arithmetic.hpp>
@@ -55,7 +55,7 @@ template <class Scalar>
   for (int row = 0; row < v.rows; ++row, g += v.cols) {
     Scalar sum = 0;
     for (int begin = 0; begin < v.cols; begin += kFactoredColumns) {
-      const int count = (std::min)(kFactoredColumns, v.cols - begin);
+      const int count = smaller(kFactoredColumns, v.cols - begin);
       for_each_packet<Scalar>(count, [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
         const P x = multiply(load<P>(g + begin + j), broadcast<P>(c.gradient_scale));
         Scalar* const column = columns + begin + j;
@@ -76,7 +76,7 @@ template <class Scalar>
 template <class Scalar>
 ATTUNE_INLINE Scalar inverse_root(Scalar x) {
   constexpr Scalar kMin = Scalar(0x1p-120f);  // for rows that vanish beside others
-  return 1 / square_root((std::max)(x, kMin));
+  return 1 / square_root(larger(x, kMin));
 }
 
 // Calls body(first element, count, u) for blocks of elements, with u = g/√v̂, v̂ = R·C/mean(R).
@@ -85,7 +85,7 @@ ATTUNE_INLINE void for_each_update(const Scalar* g, const FactoredMoments<Scalar
                                    Scalar gradient_scale, const Body& body) {
   Scalar roots[kFactoredColumns], update[kFactoredColumns];
   for (int begin = 0; begin < v.cols; begin += kFactoredColumns) {
-    const int count = (std::min)(kFactoredColumns, v.cols - begin);
+    const int count = smaller(kFactoredColumns, v.cols - begin);
     for (int j = 0; j < count; ++j) roots[j] = inverse_root(v.of_columns()[begin + j]);
     for (int row = 0; row < v.rows; ++row) {
       const Scalar root = v.rows > 1 ? inverse_root(v.values[row] / mean_of_rows) : Scalar(1);
@@ -144,7 +144,7 @@ template <bool kRelative, class Parameters, class Scalar>
   if constexpr (kRelative) {
     Scalar rms = detail::root_mean_square(sum_of_squares(size, p), size);
     if (rms - rms != 0) rms = detail::root_mean_square_of_large<Scalar>(size, p);
-    step = multiply(step, (std::max)(c.least_rms, rms));
+    step = multiply(step, larger(c.least_rms, rms));
   }
   detail::for_each_update(g, v, mean_of_rows, c.gradient_scale, [&](int first, int count, const Scalar* u) {
     update_parameters(

@@ -4,10 +4,10 @@
 // weight by less than one unit in the last of its 8 bits; rounded to nearest, they would all be lost.
 #pragma once
 
-#include <algorithm>
 #include <bit>
 #include <cstdint>
 
+#include <attune/kernels/algorithm.hpp>
 #include <attune/kernels/ops/bfloat16_moments.hpp>
 #include <attune/kernels/ops/squares.hpp>
 #include <attune/kernels/quantized.hpp>
@@ -36,7 +36,7 @@ template <class Body>
 ATTUNE_INLINE void for_each_bfloat16_block(const Bfloat16* values, int size, const Body& body) {
   float block[kBfloat16Block];
   for (int first = 0; first < size; first += kBfloat16Block) {
-    const int count = (std::min)(kBfloat16Block, size - first);
+    const int count = smaller(kBfloat16Block, size - first);
     for (int i = 0; i < count; ++i) block[i] = values[first + i];
     body(first, count, static_cast<float*>(block));
   }

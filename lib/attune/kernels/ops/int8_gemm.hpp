@@ -10,10 +10,10 @@
 // offsets, one for each row of A and column of W.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <type_traits>
 
+#include <attune/kernels/algorithm.hpp>
 #include <attune/kernels/cortex_m/int8_gemm.hpp>
 #include <attune/kernels/matrix_view.hpp>
 #include <attune/kernels/mve/int8_gemm.hpp>
@@ -31,7 +31,7 @@ namespace detail {
 /// groups of 16 as fit into 4 KB, at least one. With MVE into 8 KB, since rounding A once more for other
 /// columns takes longest there.
 constexpr int packed_columns_at_once(int rows) {
-  return (std::max)(1, (ATTUNE_MVE ? 8192 : 4096) / 16 / ((rows + 15) / 16 * 16)) * 16;
+  return larger(1, (ATTUNE_MVE ? 8192 : 4096) / 16 / ((rows + 15) / 16 * 16)) * 16;
 }
 
 #if ATTUNE_INT8_X86 || ATTUNE_INT8_NEON || ATTUNE_MVE
@@ -51,8 +51,7 @@ ATTUNE_INLINE void int8_rows(const float* a, int rows, const View& b, float* c, 
 #if ATTUNE_INT8_NEON
   constexpr int kQuantized = 8, kNextRow = 8;  // rows of a group, with eight integers of each in turn
 #elif ATTUNE_INT8_X86
-  constexpr int kQuantized =
-      kSideBySide ? (std::max)(kRowsAtOnce, kInt8Lanes) : kRowsAtOnce;  // rows at a time
+  constexpr int kQuantized = kSideBySide ? larger(kRowsAtOnce, kInt8Lanes) : kRowsAtOnce;  // rows at a time
   [[maybe_unused]] constexpr int kNextRow = kTerms;
 #else
   constexpr int kQuantized = kRowsAtOnce, kNextRow = kTerms;
@@ -66,8 +65,7 @@ ATTUNE_INLINE void int8_rows(const float* a, int rows, const View& b, float* c, 
     alignas(64) Int8Sums sums[std::size_t{kRows}];
     const int begin = kTransposed ? b.first : 0, end = begin + shape.cols;
     for (int block = begin / 16 * 16; block < end; block += kColumns) {
-      const int first = (std::max)(block, begin), last = (std::min)(block + kColumns, end),
-                col = first - begin;
+      const int first = larger(block, begin), last = smaller(block + kColumns, end), col = first - begin;
       if constexpr (kTransposed) {
         int8_transposed_sums<kRows, kTerms>(q, b.bytes + Packed::place(block, 0), Packed::kDepth, shape.depth,
                                             sums);
@@ -163,7 +161,7 @@ template <Int8Shape shape, class View, class Epilogue>
         b.terms, [&](int k) ATTUNE_INLINE_LAMBDA { return b.folded(from[k * shape.a_col], k); }, q);
     for (int k = b.terms; k < shape.depth; ++k) q[k] = 0;
     for (int first = 0; first < shape.cols; first += kColumns) {
-      const int count = (std::min)(shape.cols - first, kColumns);
+      const int count = smaller(shape.cols - first, kColumns);
       for (int j = 0; j < count; ++j) {
         Sum sum = 0;
         for (int k = 0; k < shape.depth; ++k) sum += q[k] * b.integer(k, first + j);
@@ -199,7 +197,7 @@ template <Int8Shape shape, class View, class Epilogue>
                                             const Epilogue& epilogue) {
   using Terms = std::remove_const_t<decltype(b.terms)>;
   constexpr int kTerms = (shape.depth + 15) / 16 * 16;
-  constexpr int kBlock = (std::min)(shape.cols, packed_columns_at_once(shape.depth));
+  constexpr int kBlock = smaller(shape.cols, packed_columns_at_once(shape.depth));
   const auto columns = [&]<int kCols>(int first) ATTUNE_INLINE_LAMBDA {
     using Contiguous = FoldedInt8View<shape.depth, kCols, Terms>;
     alignas(64) std::int8_t bytes[std::size_t{(kCols + 15) / 16 * 16 * kTerms}];
@@ -234,7 +232,7 @@ ATTUNE_INLINE void gemm(const A& a,
                 "attune: packed int8 weights need a model in float, one sequence at a time; use Int8Weights "
                 "for Lockstep and double");
   constexpr detail::Int8Shape kShape{kRows, kCols, A::row_stride, A::col_stride, C::row_stride};
-  const int rows = (std::min<int>)(used_rows(a), used_rows(c));
+  const int rows = smaller<int>(used_rows(a), used_rows(c));
 #if ATTUNE_MVE || ATTUNE_INT8_NEON
   if constexpr (kTransposed && kRows <= detail::kInt8MostTerms && C::rows >= detail::kInt8RowsToTranspose) {
     if (ATTUNE_MVE || b.first % 8 == 0) {

@@ -6,10 +6,10 @@
 // from becoming zero, which would leave ε alone as the divisor.
 #pragma once
 
-#include <algorithm>
 #include <bit>
 #include <cstdint>
 
+#include <attune/kernels/algorithm.hpp>
 #include <attune/kernels/ops/bfloat16_moments.hpp>
 #include <attune/kernels/ops/update.hpp>
 #include <attune/kernels/simd/dequantize.hpp>
@@ -71,14 +71,14 @@ struct MomentsOfBlock {
   ATTUNE_INLINE void set(int i, const P& value) {
     store(values + i, value);
     if constexpr (kLanes<P> == 1) {
-      twice_largest = (std::max)(twice_largest, std::bit_cast<std::uint32_t>(value) << 1);
+      twice_largest = larger(twice_largest, std::bit_cast<std::uint32_t>(value) << 1);
     }
   }
   ATTUNE_INLINE float largest(int count) const {
     std::uint32_t most = twice_largest;
     constexpr int kWidest = kLanes<Packet<float>>;
     if constexpr (kWidest > 1) {
-      for (int i = 0; i < count; ++i) most = (std::max)(most, std::bit_cast<std::uint32_t>(values[i]) << 1);
+      for (int i = 0; i < count; ++i) most = larger(most, std::bit_cast<std::uint32_t>(values[i]) << 1);
     }
     return std::bit_cast<float>(most >> 1);
   }
@@ -102,9 +102,9 @@ ATTUNE_INLINE void store_block(int count, const MomentsOfBlock& block, const Int
     // Rounding makes the largest product a unit larger than kLevels at times, and the dither then makes it 1
     // more: as a signed byte, 128 would be −128.
     constexpr bool kDithered = !std::is_same_v<Rounding, RoundToNearest>;
-    if constexpr (kRoots) rounded = (std::max)(rounded, kZero + 1);
-    if constexpr (kDithered && !kRoots) rounded = (std::max)(rounded, kZero - kLevels);
-    if constexpr (kDithered) rounded = (std::min)(rounded, kZero + kLevels);
+    if constexpr (kRoots) rounded = larger(rounded, kZero + 1);
+    if constexpr (kDithered && !kRoots) rounded = larger(rounded, kZero - kLevels);
+    if constexpr (kDithered) rounded = smaller(rounded, kZero + kLevels);
     to.codes[i] = static_cast<std::uint8_t>(rounded & 0xFF);
   }
 }
@@ -112,8 +112,7 @@ ATTUNE_INLINE void store_block(int count, const MomentsOfBlock& block, const Int
 // Calls body(first, count) for each block of `size` parameters.
 template <class Body>
 ATTUNE_INLINE void for_each_block(int size, const Body& body) {
-  for (int first = 0; first < size; first += kMomentBlock)
-    body(first, (std::min)(kMomentBlock, size - first));
+  for (int first = 0; first < size; first += kMomentBlock) body(first, smaller(kMomentBlock, size - first));
 }
 
 }  // namespace detail

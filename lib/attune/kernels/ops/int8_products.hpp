@@ -16,11 +16,11 @@
 // NextBlock adds blocks that the algorithm chose.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
 
+#include <attune/kernels/algorithm.hpp>
 #include <attune/kernels/cortex_m/int8_short_gemm.hpp>
 #include <attune/kernels/matrix_view.hpp>
 #include <attune/kernels/ops/int8_gemm.hpp>
@@ -41,7 +41,7 @@ inline RowScale row_scale_of(const float* x, int length) {
   largest = twice_largest<false>(x, nullptr, length / 8) >> 1;
   i = length / 8 * 8;
 #endif
-  for (; i < length; ++i) largest = (std::max)(largest, magnitude_bits(x[i]));
+  for (; i < length; ++i) largest = larger(largest, magnitude_bits(x[i]));
   return row_scale(largest);
 #endif
 }
@@ -62,7 +62,7 @@ template <class Packed>
 #if ATTUNE_INT8_DSP
   if (length <= Packed::kDepth - 16 || count <= Packed::kCols - 2) Packed::clear(bytes);
   for (int col = 0; col < count; col += 2) {
-    const int next = (std::min)(col + 1, count - 1);
+    const int next = smaller(col + 1, count - 1);
     pack_pair(x + col * stride, x + next * stride, length, inverses[col], next > col ? inverses[next] : 0,
               bytes + Packed::place(0, col), 16 * Packed::kCols);
   }
@@ -116,7 +116,7 @@ struct Int8ProductsFrom {
   /// number. Gradients of weights are an example.
   static constexpr int kManyColumns = 32;
   /// Their shorter sums stay float sums.
-  static constexpr int kMinDepthOfMany = (std::min)(8, least_depth);
+  static constexpr int kMinDepthOfMany = smaller(8, least_depth);
 
   /// Whether A·B is computed in integers. All targets agree, however calls split the rows of C.
   template <class A, class B, class C>
@@ -160,7 +160,7 @@ struct Int8ProductsFrom {
   template <class B>
   struct Scales {
     static constexpr int kCount =
-        B::kMajor == Major::kRow ? B::rows : (std::min)(B::cols, detail::packed_columns_at_once(B::rows));
+        B::kMajor == Major::kRow ? B::rows : smaller(B::cols, detail::packed_columns_at_once(B::rows));
     float scale[std::size_t{kCount}], inverse[std::size_t{kCount}];
   };
 
@@ -205,7 +205,7 @@ struct Int8ProductsFrom {
     if constexpr (std::is_empty_v<decltype(used_cols(a))> && std::is_empty_v<decltype(used_rows(b))>) {
       return std::integral_constant<int, A::cols>{};
     } else {
-      return (std::min<int>)(used_cols(a), used_rows(b));
+      return smaller<int>(used_cols(a), used_rows(b));
     }
   }
   // Some columns of C.
@@ -214,7 +214,7 @@ struct Int8ProductsFrom {
                       const Epilogue& epilogue) {
     constexpr int kDepth = B::rows;
     const auto terms = terms_of(a, b);
-    const int cols = (std::min<int>)(used_cols(b) - first, kCols);
+    const int cols = smaller<int>(used_cols(b) - first, kCols);
     const float* const from = b.data + first * B::col_stride;
     if constexpr (B::kMajor == Major::kColumn) {
       static_assert(detail::Holds<(B::row_stride == 1)>,
@@ -235,8 +235,8 @@ struct Int8ProductsFrom {
       if constexpr (is_short<kSkipsZeros, B, Epilogue>()) {
         constexpr detail::Int8Shape kShape{kDepth, kCols, A::row_stride, A::col_stride, C::row_stride};
         return detail::short_int8_gemm<kShape, std::is_same_v<Epilogue, Accumulate>>(
-            a.data, (std::min<int>)(used_rows(a), used_rows(c)), from, B::row_stride, terms, cols,
-            scales.scale, scales.inverse, c.template columns<kCols>(first).data);
+            a.data, smaller<int>(used_rows(a), used_rows(c)), from, B::row_stride, terms, cols, scales.scale,
+            scales.inverse, c.template columns<kCols>(first).data);
       }
 #endif
 #if ATTUNE_MVE || ATTUNE_INT8_X86 || ATTUNE_INT8_NEON  // sums over contiguous integers are faster
@@ -247,7 +247,7 @@ struct Int8ProductsFrom {
         constexpr detail::Int8Shape kShape{kDepth, kCols, A::row_stride, A::col_stride, C::row_stride};
         const FoldedInt8View<kDepth, kCols, std::remove_const_t<decltype(terms)>> rows{
             {bytes, scales.scale, 0, terms}};
-        return detail::int8_gemm<kShape>(a.data, (std::min<int>)(used_rows(a), used_rows(c)), rows,
+        return detail::int8_gemm<kShape>(a.data, smaller<int>(used_rows(a), used_rows(c)), rows,
                                          c.template columns<kCols>(first).data, epilogue);
       }
 #endif
@@ -258,8 +258,8 @@ struct Int8ProductsFrom {
       using Rows = PackedInt8View<kCols, kDepth, kDepth, kCols, true, std::remove_const_t<decltype(terms)>>;
       if constexpr (kSkipsZeros) {
         float row[std::size_t{kDepth}], ones[std::size_t{kDepth}];
-        std::fill_n(ones, kDepth, 1.0f);
-        for (int i = 0; i < (std::min<int>)(used_rows(a), used_rows(c)); ++i) {
+        fill_n(ones, kDepth, 1.0f);
+        for (int i = 0; i < smaller<int>(used_rows(a), used_rows(c)); ++i) {
           for (int k = 0; k < terms; ++k) {
             const float x = a.data[i * A::row_stride + k * A::col_stride];
             row[k] = x == 0 || scales.scale[k] == 0 ? 0 : multiply(x, scales.scale[k]);

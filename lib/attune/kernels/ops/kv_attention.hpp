@@ -6,8 +6,7 @@
 // ops/reduce.hpp. Sums over blocks that begin at its multiples therefore have the same bits as a whole row.
 #pragma once
 
-#include <algorithm>
-
+#include <attune/kernels/algorithm.hpp>
 #include <attune/kernels/cortex_m/kv_attention.hpp>
 #include <attune/kernels/ops/gemm.hpp>
 #include <attune/kernels/ops/softmax.hpp>
@@ -28,7 +27,7 @@ template <int kDepth, class Scalar>
     for (int first = 0; first < kDepth; first += kDepthBlock) {
       Array<P, kPackets> sum;
       ATTUNE_UNROLL for (int p = 0; p < kPackets; ++p) sum[p] = broadcast<P>(Scalar(0));
-      for (int k = first; k < (std::min)(kDepth, first + kDepthBlock); ++k) {
+      for (int k = first; k < smaller(kDepth, first + kDepthBlock); ++k) {
         ATTUNE_UNROLL for (int p = 0; p < kPackets; ++p) {
           sum[p] = add_multiple(query[k], load<P>(keys + k * kCacheBlock + p * kLanes<P>), sum[p]);
         }
@@ -127,7 +126,7 @@ namespace detail {
 template <int kCols, int kFrom, int kMax, int kMaxLanes, class Scalar>
 ATTUNE_INLINE void add_weighted_columns(int count, const Scalar* weights, const Scalar* rows, Scalar* sums) {
   using P = Packet<Scalar, kMaxLanes>;
-  constexpr int kPackets = (std::min)(kMax, (kCols - kFrom) / kLanes<P>);
+  constexpr int kPackets = smaller(kMax, (kCols - kFrom) / kLanes<P>);
   if constexpr (kPackets > 0) {
     constexpr int kPanel = kPackets * kLanes<P>, kEnd = kFrom + (kCols - kFrom) / kPanel * kPanel;
     for (int col = kFrom; col < kEnd; col += kPanel) {

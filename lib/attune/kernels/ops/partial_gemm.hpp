@@ -5,8 +5,7 @@
 // part; the values there are undefined.
 #pragma once
 
-#include <algorithm>
-
+#include <attune/kernels/algorithm.hpp>
 #include <attune/kernels/ops/finite.hpp>
 #include <attune/kernels/ops/gemm.hpp>
 
@@ -76,7 +75,7 @@ template <class Epilogue, class... State>
 template <class P, GemmShape shape, class Scalar, class Epilogue>
 ATTUNE_INLINE void partial_panel(const Scalar* a, const Scalar* b, Scalar* c, int col, UsedExtents used,
                                  const Epilogue& epilogue) {
-  constexpr int kTile = (std::min)(shape.rows, shape.cols > kLanes<P> ? 4 : 6);
+  constexpr int kTile = smaller(shape.rows, shape.cols > kLanes<P> ? 4 : 6);
   constexpr int kWhole = shape.rows / kTile * kTile;
   int i = 0;
   for (; i < kWhole && i < used.rows; i += kTile) {
@@ -100,7 +99,7 @@ ATTUNE_INLINE void partial_panels(const Scalar* a, const Scalar* b, Scalar* c, U
   if constexpr (kRest > 0 && kRest < kWidth) {
     partial_panels<kFrom, kWidth / 2, shape>(a, b, c, used, epilogue);
   } else if constexpr (kRest > 0) {
-    constexpr int kPackets = (std::min)(kRest / kWidth, 2), kPanel = kPackets * kWidth;
+    constexpr int kPackets = smaller(kRest / kWidth, 2), kPanel = kPackets * kWidth;
     constexpr int kEnd = kFrom + kRest / kPanel * kPanel;
     constexpr GemmShape kOfPanel = shape.with_cols(kPanel);
     for (int j = kFrom; j < kEnd && j < used.cols; j += kPanel) {
@@ -142,7 +141,7 @@ ATTUNE_INLINE void partial_gemm_block(const Scalar* a, const Scalar* b, Scalar* 
     constexpr int kTiledRows = shape.rows / kTileSide * kTileSide;
     constexpr int kTiledCols = shape.cols / kTileSide * kTileSide;
     if constexpr (kTiledCols < shape.cols) {
-      const UsedExtents beside{(std::min)(used.rows, kTiledRows), used.cols, used.depth};
+      const UsedExtents beside{smaller(used.rows, kTiledRows), used.cols, used.depth};
       partial_gemm_rest(a, b, c, all, shape.a_row, shape.b_col, beside, 0, kTiledCols, epilogue);
     }
     if constexpr (kTiledRows < shape.rows) {
@@ -161,8 +160,8 @@ template <GemmShape shape, class Scalar, class Epilogue>
                                          Epilogue epilogue) {
   const auto block = [&]<int kTerms>(int k, const auto& sum) ATTUNE_INLINE_LAMBDA {
     partial_gemm_block<shape.with_depth(kTerms), true>(
-        a + k * shape.a_col, b + k * shape.b_row, c,
-        {used.rows, used.cols, (std::min)(used.depth - k, kTerms)}, sum);
+        a + k * shape.a_col, b + k * shape.b_row, c, {used.rows, used.cols, smaller(used.depth - k, kTerms)},
+        sum);
   };
   // Blocks after the first are added; any epilogue that is not a sum comes last.
   constexpr bool kLast = !AddsUp<Epilogue>;
@@ -190,8 +189,8 @@ template <GemmShape shape, class Scalar, class Epilogue>
 
 template <class A, class B, class C>
 [[nodiscard]] constexpr UsedExtents used_extents(const A& a, const B& b, const C& c) {
-  return {(std::min<int>)(used_rows(a), used_rows(c)), (std::min<int>)(used_cols(b), used_cols(c)),
-          (std::min<int>)(used_cols(a), used_rows(b))};
+  return {smaller<int>(used_rows(a), used_rows(c)), smaller<int>(used_cols(b), used_cols(c)),
+          smaller<int>(used_cols(a), used_rows(b))};
 }
 
 }  // namespace detail
@@ -209,11 +208,11 @@ ATTUNE_INLINE void gemm(const A& a, const B& b, const C& c, Epilogue epilogue = 
     gemm(view(a), b, view(c), epilogue);
   } else if constexpr (!std::is_same_v<std::remove_const_t<typename B::Scalar>, Scalar>) {
     // Plain numbers times lanes (simd/lanes.hpp): some rows at a time.
-    constexpr int kSome = (std::min)(C::rows, 4), kRest = C::rows % kSome;
+    constexpr int kSome = smaller(C::rows, 4), kRest = C::rows % kSome;
     const auto some = [&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
       gemm(view(a).template rows_at<count>(first), b, view(c).template rows_at<count>(first), epilogue);
     };
-    const int rows = (std::min<int>)(used_rows(a), used_rows(c));
+    const int rows = smaller<int>(used_rows(a), used_rows(c));
     for (int first = 0; first < C::rows - kRest && first < rows; first += kSome) {
       some.template operator()<kSome>(first);
     }

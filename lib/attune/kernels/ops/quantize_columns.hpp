@@ -5,13 +5,13 @@
 // wrong side. There the division decides.
 #pragma once
 
-#include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <cstring>
 #include <limits>
 #include <type_traits>
 
+#include <attune/kernels/algorithm.hpp>
 #include <attune/kernels/quantized.hpp>
 #include <attune/kernels/simd/dequantize.hpp>
 #include <attune/kernels/simd/int8_rows.hpp>
@@ -55,14 +55,14 @@ template <class Number>
   std::uint32_t largest[2] = {};
   for (int k = 0; k < length; ++k) {
     for (int j = 0; j < 2; ++j) {
-      largest[j] = (std::max)(largest[j], twice_magnitude_bits(from[k * stride + j]));
+      largest[j] = larger(largest[j], twice_magnitude_bits(from[k * stride + j]));
     }
   }
   const ColumnScale even = column_scale(largest[0]), odd = column_scale(largest[1]);
   scales[0] = even.scale, scales[1] = odd.scale;
   for (; length > 0; length -= 16, to += step) {
     std::int8_t* pair_at = to;
-    for (int i = (std::min)(length, 16); i > 0; --i, from += stride, pair_at += 2) {
+    for (int i = smaller(length, 16); i > 0; --i, from += stride, pair_at += 2) {
       std::uint32_t first = fixed_quotient(from[0], even), second = fixed_quotient(from[1], odd);
       if (is_near_middle(first)) [[unlikely]]
         first = divided(from[0], even);
@@ -101,7 +101,7 @@ template <Int8Order order, class P>
                                   broadcast<P>(std::numeric_limits<float>::infinity()), scale);
     for (int first = 0; first < length; first += 4) {
       Bits four{};
-      for (int k = first; k < (std::min)(first + 4, length); ++k) {
+      for (int k = first; k < smaller(first + 4, length); ++k) {
         const P quotient = divide(load<P>(from + k * stride + col), divisor);
         four |= (std::bit_cast<Bits>(add(quotient, broadcast<P>(0x1.8p23f))) & 0xFF) << 8 * (k - first);
       }
@@ -132,8 +132,7 @@ template <class Number>
 [[nodiscard, gnu::noinline]] float quantize_vector(const Number* from, int stride, int length,
                                                    std::int8_t* to) {
   std::uint32_t largest = 0;
-  for (int i = 0; i < length; ++i)
-    largest = (std::max)(largest, detail::twice_magnitude_bits(from[i * stride]));
+  for (int i = 0; i < length; ++i) largest = larger(largest, detail::twice_magnitude_bits(from[i * stride]));
   const detail::ColumnScale column = detail::column_scale(largest);
   for (int i = 0; i < length; ++i, from += stride) {
     std::uint32_t fixed = detail::fixed_quotient(*from, column);

@@ -3,8 +3,7 @@
 // A vector unit of 4, 8 or 16 lanes computes this order directly; a scalar unit computes it lane by lane.
 #pragma once
 
-#include <algorithm>
-
+#include <attune/kernels/algorithm.hpp>
 #include <attune/kernels/cortex_m/registers.hpp>
 #include <attune/kernels/portable/partial_sums.hpp>
 
@@ -160,7 +159,7 @@ ATTUNE_INLINE Scalar largest(const Term& term) {
   using P = Packet<Scalar, kSize>;
   constexpr int kLast = kSize - kLanes<P>;
   // A comparison takes as long as several loads.
-  constexpr int kChains = kLanes<P> == 1 ? 1 : (std::min)(kSize / kLanes<P>, 4), kStep = kChains * kLanes<P>;
+  constexpr int kChains = kLanes<P> == 1 ? 1 : smaller(kSize / kLanes<P>, 4), kStep = kChains * kLanes<P>;
   const auto join = [](const auto& left, const auto& right)
                         ATTUNE_INLINE_LAMBDA { return maximum(left, right); };
   const auto at = [&](int i) ATTUNE_INLINE_LAMBDA { return term.template operator()<P>(i); };
@@ -172,8 +171,7 @@ ATTUNE_INLINE Scalar largest(const Term& term) {
       best[chain] = maximum(best[chain], at(i + chain * kLanes<P>));
     }
   }
-  for (; i < kSize; i += kLanes<P>)
-    best[0] = maximum(best[0], at((std::min)(i, kLast)));  // some of them twice
+  for (; i < kSize; i += kLanes<P>) best[0] = maximum(best[0], at(smaller(i, kLast)));  // some of them twice
   ATTUNE_UNROLL for (int chain = 1; chain < kChains; ++chain) best[0] = maximum(best[0], best[chain]);
   return fold(best[0], join);
 }

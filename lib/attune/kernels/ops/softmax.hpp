@@ -1,11 +1,11 @@
 // Softmax of rows, forward and backward.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstring>
 #include <type_traits>
 
+#include <attune/kernels/algorithm.hpp>
 #include <attune/kernels/cortex_m/exponential.hpp>
 #include <attune/kernels/mve/exponential.hpp>
 #include <attune/kernels/ops/reduce.hpp>
@@ -91,7 +91,7 @@ ATTUNE_INLINE void shifted_exponentials_of_prefix(int end, Scalar* row, Scalar s
   constexpr int kRest = kCols % kBlock;
   int first = 0;
   if constexpr (kIsScalar<Packet<Scalar>>) {  // one loop takes less flash
-    const int size = (std::min)((end + kBlock - 1) / kBlock * kBlock, kCols);
+    const int size = smaller((end + kBlock - 1) / kBlock * kBlock, kCols);
 #if ATTUNE_CORTEX_M_FPU && !ATTUNE_FOR_SIZE
     constexpr bool kPairs = std::is_same_v<Scalar, float>;
     if constexpr (kPairs) {

@@ -4,9 +4,9 @@
 // A whole row adds zeros after them, which change no sum. So the lanes are the same, only shorter.
 #pragma once
 
-#include <algorithm>
 #include <type_traits>
 
+#include <attune/kernels/algorithm.hpp>
 #include <attune/kernels/ops/softmax.hpp>
 
 namespace ATTUNE_NAMESPACE::kernels {
@@ -17,7 +17,7 @@ namespace detail {
 template <int kCols>
 constexpr int whole_lanes(int end) {
   static_assert(kCols > kSumLanes / 2, "shorter sums have other lanes");
-  return (std::min)((end + kSumLanes - 1) / kSumLanes * kSumLanes, kCols);
+  return smaller((end + kSumLanes - 1) / kSumLanes * kSumLanes, kCols);
 }
 /// Calls body<count>(first) for the first `size` scalars, whole lanes of kCols.
 template <int kCols, class Body>

@@ -2,8 +2,7 @@
 // and shows whether it is finite.
 #pragma once
 
-#include <algorithm>
-
+#include <attune/kernels/algorithm.hpp>
 #include <attune/kernels/ops/reduce.hpp>
 
 #if defined(__SOFTFP__)  // arithmetic is a library call, so nothing stays in registers
@@ -65,16 +64,16 @@ struct PartialSquares {
       const Scalar scaled = kRestLast ? x[i] : multiply(x[i], scale);
       return multiply(scaled, scaled);
     };
-    if (first == 0) std::fill_n(lanes, kLanes, Scalar(0));
+    if (first == 0) fill_n(lanes, kLanes, Scalar(0));
     int i = first;
 #if !ATTUNE_FOR_SIZE
     if (i % kLanes == 0) {
       Scalar sums[kLanes];  // stay in registers
-      std::copy_n(lanes, kLanes, sums);
+      copy_n(lanes, kLanes, sums);
       for (; i + kLanes <= end && i + kLanes <= whole; i += kLanes) {
         ATTUNE_UNROLL_SQUARES for (int l = 0; l < kLanes; ++l) sums[l] = kernels::add(sums[l], square(i + l));
       }
-      std::copy_n(sums, kLanes, lanes);
+      copy_n(sums, kLanes, lanes);
     }
 #endif
     for (; i < end && i < whole; ++i) lanes[i % kLanes] = kernels::add(lanes[i % kLanes], square(i));

@@ -7,9 +7,9 @@
 // apart.
 #pragma once
 
-#include <algorithm>
 #include <type_traits>
 
+#include <attune/kernels/algorithm.hpp>
 #include <attune/kernels/portable/epilogues.hpp>
 #include <attune/kernels/portable/gemm_shape.hpp>
 #include <attune/kernels/portable/prefetch.hpp>
@@ -43,7 +43,7 @@ constexpr int tile_rows(int rows, int packets) {
   // Beside the sums a packet of each row of A, or one of all.
   const int left = kMultipliesByLanes<P> ? (registers<P>() - packets) / (packets + 1)
                                          : (registers<P>() - packets - 1) / packets;
-  const int most = kLanes<P> == 1 ? 4 : (std::min)(left, 12);
+  const int most = kLanes<P> == 1 ? 4 : smaller(left, 12);
   if (rows <= most) return rows;
   for (int r = most; r * 3 >= most * 2; --r) {
     if (rows % r == 0) return r;
@@ -54,7 +54,7 @@ constexpr int tile_rows(int rows, int packets) {
 // The first column of packet j. If columns do not fill the last packet, it overlaps the packet before it.
 template <int kWidth, int kCols>
 constexpr int column_of(int j) {
-  return (std::min)(j * kWidth, kCols - kWidth);
+  return smaller(j * kWidth, kCols - kWidth);
 }
 
 // Rows of the tiles of a panel.
@@ -209,7 +209,7 @@ template <class P, GemmShape shape, class Scalar, class B, class Epilogue, class
                 kParts = (shape.depth + kFetchSteps - 1) / kFetchSteps;
   for (int i = 0; i < kWhole; i += kTile) {
     const int fetched = i / kTile * kParts;
-    const Lines<kTile, shape.depth, shape.a_row, Scalar> of_a{a + (std::min)(i + kTile, shape.rows - kTile) *
+    const Lines<kTile, shape.depth, shape.a_row, Scalar> of_a{a + smaller(i + kTile, shape.rows - kTile) *
                                                                       shape.a_row};
     const Lines<kTile, shape.cols, shape.c_row, Scalar> of_c{c + i * shape.c_row};
     tile<P, shape.with_rows(kTile)>(

@@ -2,13 +2,13 @@
 // of instructions overlap. An incomplete packet is processed as a whole one.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstring>
 #include <limits>
 #include <type_traits>
 
+#include <attune/kernels/algorithm.hpp>
 #include <attune/kernels/portable/partial_sums.hpp>
 #include <attune/kernels/simd/target.hpp>
 
@@ -46,8 +46,7 @@ ATTUNE_INLINE void replace_packets(Scalar* x, const Replace& replace, const Seen
   using P = typename detail::PartialSums<Scalar, kSize>::P;
   // As many packets at once that a packet's number among them equals its number among the partial sums.
   // Scalars are summed elsewhere: as many as fit in registers.
-  constexpr int kAtOnce =
-      kIsScalar<P> ? 4 : (std::max)(4, detail::PartialSums<Scalar, kSize>::kPackets);
+  constexpr int kAtOnce = kIsScalar<P> ? 4 : larger(4, detail::PartialSums<Scalar, kSize>::kPackets);
   constexpr int kPackets = kSize / kLanes<P>, kMany = kPackets / kAtOnce * kAtOnce;
   constexpr int kFew = kPackets - kMany, kRest = kSize % kLanes<P>;
   const auto some = [&]<int count>(int first) ATTUNE_INLINE_LAMBDA {

@@ -1,9 +1,9 @@
 // Transposed copies: adjacent panels of a transposed B, and whole matrices.
 #pragma once
 
-#include <algorithm>
 #include <utility>
 
+#include <attune/kernels/algorithm.hpp>
 #include <attune/kernels/simd/arithmetic.hpp>
 #include <attune/kernels/simd/dequantize.hpp>
 #include <attune/kernels/simd/target.hpp>
@@ -73,7 +73,7 @@ ATTUNE_INLINE void transpose(const From& from, const To& to, int rows = From::ro
   static_assert(From::rows == To::cols && From::cols == To::rows && From::col_stride == 1 &&
                 To::col_stride == 1);
   constexpr int kWidth = kLanes<Packet<Scalar>>;
-  const int whole = (std::min)(From::rows, (rows + kWidth - 1) / kWidth * kWidth);
+  const int whole = smaller(From::rows, (rows + kWidth - 1) / kWidth * kWidth);
   for_each_packet<Scalar>(whole, [&]<class P>(int i) ATTUNE_INLINE_LAMBDA {
     const Scalar* first = from.data + i * From::row_stride;
     detail::transpose_panel<P, From::cols, To::row_stride, From::row_stride>(first, to.data + i);

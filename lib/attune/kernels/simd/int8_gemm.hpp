@@ -8,6 +8,7 @@
 // register then sums four columns for four k. PMADDWD takes unpacked pairs of columns.
 #pragma once
 
+#include <attune/kernels/algorithm.hpp>
 #include <attune/kernels/simd/dequantize.hpp>
 #include <attune/kernels/simd/int8_rows.hpp>
 #include <attune/kernels/simd/packed_int8.hpp>
@@ -23,7 +24,6 @@
 #include <emmintrin.h>
 #endif
 
-#include <algorithm>
 #include <cstdint>
 #include <cstring>
 
@@ -64,7 +64,7 @@ ATTUNE_INLINE std::int32_t largest_lane(const Int8Bits& lanes) {
   return _mm512_reduce_max_epi32(reinterpret_cast<__m512i>(lanes));
 #else
   std::int32_t largest = lanes[0];
-  for (int lane = 1; lane < kInt8Lanes; ++lane) largest = (std::max)(largest, lanes[lane]);
+  for (int lane = 1; lane < kInt8Lanes; ++lane) largest = larger(largest, lanes[lane]);
   return largest;
 #endif
 }
