@@ -1,7 +1,6 @@
 // What the library uses of <algorithm>, which takes a tenth of the time to compile attune.hpp.
 //
 // smaller() and larger() are std::min and std::max: cores of Arduino have macros of those names.
-// The two least names differ from the standard's: Arduino's cores define macros min and max.
 #pragma once
 
 #include <cstddef>
