@@ -47,7 +47,7 @@ ATTUNE_INLINE void copy_n(const T* from, Count count, T* to) {
   std::memmove(to, from, static_cast<std::size_t>(count) * sizeof(T));
 }
 template <class T>
-constexpr void fill_n(T* to, int count, T value) {
+constexpr void fill_n(T* to, int count, std::type_identity_t<T> value) {
   for (int i = 0; i < count; ++i) to[i] = value;
 }
 /// Whether any value has a property.

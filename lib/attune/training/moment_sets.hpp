@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <type_traits>
+#include <utility>
 
 #include <attune/core/parameters.hpp>
 #include <attune/core/rng.hpp>
@@ -125,12 +126,15 @@ struct ShapeOf<Leaf, Leaves...> {
 
 /// A function of sets that calls visitor(path, tensor of each set…, tensor of each of `moments`…). These are
 /// sets such as above, or sets of tensors.
-auto visit_with_moments(const auto& visitor, auto&... moments) {
+template <class... Moments>
+auto visit_with_moments(const auto& visitor, Moments&... moments) {
+  constexpr bool kInArrays =
+      (requires(MomentPlace place) { std::declval<Moments&>().template at<1, 1>(place); } && ...);
   return [&](auto&... sets) {
-    MomentPlace place;
-    if constexpr (!requires { (moments.template at<1, 1>(place), ...); }) {
+    if constexpr (!kInArrays) {
       for_each_tensor(visitor, sets..., moments...);
     } else {
+      MomentPlace place;
       for_each_tensor(
           [&]<class... Tensors>(const TensorPath& path, Tensors&... tensors) {
             using Shape = ShapeOf<std::remove_const_t<Tensors>...>;
