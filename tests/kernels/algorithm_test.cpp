@@ -21,7 +21,7 @@ using Values = std::array<int, kMost>;
 // Values below `kinds`, so that many are equal.
 Values drawn(int kinds, attune::Rng& rng) {
   Values values;
-  for (int& value : values) value = static_cast<int>(rng() % static_cast<unsigned>(kinds));
+  for (int& value : values) value = static_cast<int>(rng.next() % static_cast<unsigned>(kinds));
   return values;
 }
 constexpr bool sorts() {
