@@ -72,105 +72,140 @@ ATTUNE_INLINE P gelu_tanh_far(const P& x, P& slope) {
   const P most = select_less(x, broadcast<P>(Constant(8)), x, zero);
   return select_less(x, zero, multiply(x, gate), subtract_product(x, most, complement));
 }
+// max(x, 0). A NaN stays NaN.
+template <class P>
+ATTUNE_INLINE P positive_part(const P& x) {
+  const P zero = broadcast<P>(ScalarOf<P>(0));
+  return select_less(x, zero, zero, x);
+}
 
 }  // namespace detail
 
 /// Whether value and derivative share a costly part.
 constexpr bool shares_evaluation(Activation kind) { return kind != Activation::kRelu; }
 
-template <Activation kind, class P>
-ATTUNE_INLINE P activate(const P& x);
-
 /// The value and the derivative at x, for functions that share an evaluation. A NaN stays NaN.
 template <Activation kind, class P>
+  requires(kind == Activation::kSilu)
 ATTUNE_INLINE P activate(const P& x, P& slope) {
-  static_assert(shares_evaluation(kind));
+  P complement;
+  const P gate = sigmoid(x, complement), value = multiply(x, gate);
+  slope = multiply_add(value, complement, gate);
+  return value;
+}
+template <Activation kind, class P>
+  requires(kind == Activation::kGelu)
+ATTUNE_INLINE P activate(const P& x, P& slope) {
+  const P tail = normal_tail(x);
+  slope = gelu_slope(x, tail, normal_density(x));
+  return gelu(x, tail);
+}
+template <Activation kind, class P>
+  requires(kind == Activation::kGeluTanh && kIsScalar<P>)
+ATTUNE_INLINE P activate(const P& x, P& slope) {
+  return magnitude(x) < 2 ? detail::gelu_tanh_near(x, slope) : detail::gelu_tanh_far(x, slope);
+}
+template <Activation kind, class P>
+  requires(kind == Activation::kGeluTanh && !kIsScalar<P>)
+ATTUNE_INLINE P activate(const P& x, P& slope) {
+  const P size = magnitude(x), bound = broadcast<P>(Real<ScalarOf<P>>(2));
+  P slope_near, slope_far;
+  const P near = detail::gelu_tanh_near(x, slope_near), far = detail::gelu_tanh_far(x, slope_far);
+  slope = select_less(size, bound, slope_near, slope_far);
+  return select_less(size, bound, near, far);
+}
+template <Activation kind, class P>
+  requires(kind == Activation::kTanh)
+ATTUNE_INLINE P activate(const P& x, P& slope) {
+  P complement;
+  const P gate = multiply(sigmoid(add(x, x), complement), broadcast<P>(Real<ScalarOf<P>>(4)));
+  slope = multiply(gate, complement);  // 1 − tanh² would suffer cancellation
+  return hyperbolic_tangent(x);
+}
+template <Activation kind, class P>
+  requires(kind == Activation::kSigmoid)
+ATTUNE_INLINE P activate(const P& x, P& slope) {
+  P complement;
+  const P value = sigmoid(x, complement);
+  slope = multiply(value, complement);
+  return value;
+}
+template <Activation kind, class P>
+  requires(kind == Activation::kQuickGelu)
+ATTUNE_INLINE P activate(const P& x, P& slope) {
   using Constant = Real<ScalarOf<P>>;
-  if constexpr (kind == Activation::kSilu) {
-    P complement;
-    const P gate = sigmoid(x, complement), value = multiply(x, gate);
-    slope = multiply_add(value, complement, gate);
-    return value;
-  } else if constexpr (kind == Activation::kGelu) {
-    const P tail = normal_tail(x);
-    slope = gelu_slope(x, tail, normal_density(x));
-    return gelu(x, tail);
-  } else if constexpr (kind == Activation::kTanh) {
-    P complement;
-    const P gate = multiply(sigmoid(add(x, x), complement), broadcast<P>(Constant(4)));
-    slope = multiply(gate, complement);  // 1 − tanh² would suffer cancellation
-    return hyperbolic_tangent(x);
-  } else if constexpr (kind == Activation::kSigmoid) {
-    P complement;
-    const P value = sigmoid(x, complement);
-    slope = multiply(value, complement);
-    return value;
-  } else if constexpr (kind == Activation::kQuickGelu) {
-    P complement;
-    const P scaled = multiply(x, broadcast<P>(Constant(1.702))), gate = sigmoid(scaled, complement);
-    // Where `scaled` could overflow, the gate is the slope.
-    const P zero = broadcast<P>(Constant(0)),
-            bounded = select_less(magnitude(x), broadcast<P>(Constant(0x1p32)), scaled, zero);
-    slope = multiply_add(multiply(bounded, gate), complement, gate);
-    return multiply(x, gate);
-  } else if constexpr (kind == Activation::kSquaredRelu) {
-    const P positive = activate<Activation::kRelu>(x);
-    slope = add(positive, positive);
-    return multiply(positive, positive);
-  } else if constexpr (kind == Activation::kHardSwish) {
-    const P zero = broadcast<P>(Constant(0)), one = broadcast<P>(Constant(1));
-    const P three = broadcast<P>(Constant(3)), sixth = broadcast<P>(Constant(1.0 / 6));
-    const P rising = multiply(add(x, three), sixth);  // a NaN stays here
-    const P gate = select_less(x, broadcast<P>(Constant(-3)), zero, select_less(three, x, one, rising));
-    slope = multiply_add(select_less(magnitude(x), three, x, zero), sixth, gate);
-    return multiply(x, gate);
-  } else if constexpr (kind == Activation::kElu) {
-    const P zero = broadcast<P>(Constant(0)), one = broadcast<P>(Constant(1));
-    const P half = multiply(select_less(x, zero, x, zero), broadcast<P>(Constant(0.5)));
-    const P tanh = hyperbolic_tangent(half);  // eˣ − 1 would cancel near 0
-    const P value =
-        select_less(x, zero, divide(add(tanh, tanh), subtract(one, tanh)), x);  // a NaN stays here
-    slope = select_less(zero, x, one, add(value, one));
-    return value;
-  } else {
-    static_assert(kind == Activation::kGeluTanh, "attune::Activation: activate() lacks this function");
-    if constexpr (kIsScalar<P>) {
-      return magnitude(x) < 2 ? detail::gelu_tanh_near(x, slope) : detail::gelu_tanh_far(x, slope);
-    } else {
-      const P size = magnitude(x), bound = broadcast<P>(Constant(2));
-      P slope_near, slope_far;
-      const P near = detail::gelu_tanh_near(x, slope_near), far = detail::gelu_tanh_far(x, slope_far);
-      slope = select_less(size, bound, slope_near, slope_far);
-      return select_less(size, bound, near, far);
-    }
-  }
+  P complement;
+  const P scaled = multiply(x, broadcast<P>(Constant(1.702))), gate = sigmoid(scaled, complement);
+  // Where `scaled` could overflow, the gate is the slope.
+  const P zero = broadcast<P>(Constant(0)),
+          bounded = select_less(magnitude(x), broadcast<P>(Constant(0x1p32)), scaled, zero);
+  slope = multiply_add(multiply(bounded, gate), complement, gate);
+  return multiply(x, gate);
+}
+template <Activation kind, class P>
+  requires(kind == Activation::kSquaredRelu)
+ATTUNE_INLINE P activate(const P& x, P& slope) {
+  const P positive = detail::positive_part(x);
+  slope = add(positive, positive);
+  return multiply(positive, positive);
+}
+template <Activation kind, class P>
+  requires(kind == Activation::kHardSwish)
+ATTUNE_INLINE P activate(const P& x, P& slope) {
+  using Constant = Real<ScalarOf<P>>;
+  const P zero = broadcast<P>(Constant(0)), one = broadcast<P>(Constant(1));
+  const P three = broadcast<P>(Constant(3)), sixth = broadcast<P>(Constant(1.0 / 6));
+  const P rising = multiply(add(x, three), sixth);  // a NaN stays here
+  const P gate = select_less(x, broadcast<P>(Constant(-3)), zero, select_less(three, x, one, rising));
+  slope = multiply_add(select_less(magnitude(x), three, x, zero), sixth, gate);
+  return multiply(x, gate);
+}
+template <Activation kind, class P>
+  requires(kind == Activation::kElu)
+ATTUNE_INLINE P activate(const P& x, P& slope) {
+  using Constant = Real<ScalarOf<P>>;
+  const P zero = broadcast<P>(Constant(0)), one = broadcast<P>(Constant(1));
+  const P half = multiply(select_less(x, zero, x, zero), broadcast<P>(Constant(0.5)));
+  const P tanh = hyperbolic_tangent(half);  // eˣ − 1 would cancel near 0
+  const P value = select_less(x, zero, divide(add(tanh, tanh), subtract(one, tanh)), x);  // a NaN stays here
+  slope = select_less(zero, x, one, add(value, one));
+  return value;
 }
 
 /// The function's value. A NaN stays NaN.
 template <Activation kind, class P>
 ATTUNE_INLINE P activate(const P& x) {
-  if constexpr (kind == Activation::kRelu) {
-    const P zero = broadcast<P>(ScalarOf<P>(0));
-    return select_less(x, zero, zero, x);
-  } else if constexpr (kind == Activation::kGelu) {
-    return gelu(x, normal_tail(x));
-  } else {
-    P unused;
-    return activate<kind>(x, unused);
-  }
+  P unused;
+  return activate<kind>(x, unused);
 }
+template <Activation kind, class P>
+  requires(kind == Activation::kGelu)
+ATTUNE_INLINE P activate(const P& x) { return gelu(x, normal_tail(x)); }
+template <Activation kind, class P>
+  requires(kind == Activation::kRelu)
+ATTUNE_INLINE P activate(const P& x) { return detail::positive_part(x); }
 
+/// The value, and dx = dy times the derivative at x.
+template <Activation kind, class P>
+ATTUNE_INLINE P activate_with_gradient(const P& x, const P& dy, P& dx) {
+  P slope;
+  const P value = activate<kind>(x, slope);
+  dx = multiply(dy, slope);
+  return value;
+}
+template <Activation kind, class P>
+  requires(kind == Activation::kRelu)
+ATTUNE_INLINE P activate_with_gradient(const P& x, const P& dy, P& dx) {
+  const P zero = broadcast<P>(ScalarOf<P>(0)), value = detail::positive_part(x);
+  dx = select_less(zero, x, dy, zero);
+  return value;
+}
 /// dy times the derivative at x.
 template <Activation kind, class P>
 ATTUNE_INLINE P activate_backward(const P& x, const P& dy) {
-  if constexpr (kind == Activation::kRelu) {
-    const P zero = broadcast<P>(ScalarOf<P>(0));
-    return select_less(zero, x, dy, zero);
-  } else {
-    P slope;
-    activate<kind>(x, slope);
-    return multiply(dy, slope);
-  }
+  P dx;
+  activate_with_gradient<kind>(x, dy, dx);
+  return dx;
 }
 
 namespace detail {
@@ -210,48 +245,18 @@ template <Activation kind, class Scalar>
   using P = Packet<Scalar>;
   for (int i = 0; i < size; i += kLanes<P>) {
     const P g = load<P>(gate + i), gradient = load<P>(da + i);
-    const P d_value = multiply(gradient, load<P>(up + i));
-    P value, d_gate;
-    if constexpr (shares_evaluation(kind)) {
-      P slope;
-      value = activate<kind>(g, slope);
-      d_gate = multiply(d_value, slope);
-    } else {
-      value = activate<kind>(g);
-      d_gate = activate_backward<kind>(g, d_value);
-    }
+    P d_gate;
+    const P value = activate_with_gradient<kind>(g, multiply(gradient, load<P>(up + i)), d_gate);
     store(up + i, multiply(gradient, value));
     store(gate + i, d_gate);
   }
 }
-
-#if ATTUNE_CORTEX_M_FPU
-// Functions with assembly for four floats at a time.
-template <Activation kind>
-using InFours = std::conditional_t<kind == Activation::kGelu, GeluInFours, SiluInFours>;
-template <Activation kind, class Scalar>
-concept ComputesFours = std::is_same_v<Scalar, float> &&
-    (kind == Activation::kGelu || kind == Activation::kSilu);
-#endif
 
 }  // namespace detail
 
 /// y = activation(x), for `size` scalars. `y` may be `x`.
 template <Activation kind, class Scalar>
 [[gnu::noinline]] void activate(int size, const Scalar* x, Scalar* y) {
-#if ATTUNE_CORTEX_M_FPU
-  if constexpr (detail::ComputesFours<kind, Scalar>) {
-    return detail::activate_in_fours<detail::InFours<kind>>(size, x, y);
-  }
-#if defined(__ARM_FEATURE_DSP)
-  if constexpr (kind == Activation::kRelu && std::is_same_v<Scalar, float>) {
-    if (const int fours = size & ~3; fours > 0) {
-      detail::relu_in_fours(fours, x, y);
-      size -= fours, x += fours, y += fours;
-    }
-  }
-#endif
-#endif
   in_whole_packets<Scalar>(detail::activate_packets<kind, Scalar>, size, x, y);
 }
 
@@ -259,30 +264,12 @@ template <Activation kind, class Scalar>
 /// is.
 template <Activation kind, bool kZeroStays = false, class Scalar>
 [[gnu::noinline]] void activate_backward(int size, const Scalar* x, const Scalar* dy, Scalar* dx) {
-#if ATTUNE_CORTEX_M_FPU
-  if constexpr (detail::ComputesFours<kind, Scalar> && !kZeroStays) {
-    return detail::activate_in_fours_backward<detail::InFours<kind>>(size, x, dy, dx);
-  }
-#if defined(__ARM_FEATURE_DSP)
-  if constexpr (kind == Activation::kRelu && std::is_same_v<Scalar, float> && !kZeroStays) {
-    if (const int pairs = size & ~1; pairs > 0) {
-      detail::relu_backward_in_pairs(pairs, x, dy, dx);
-      size -= pairs, x += pairs, dy += pairs, dx += pairs;
-    }
-  }
-#endif
-#endif
   in_whole_packets<Scalar>(detail::activate_packets_backward<kind, kZeroStays, Scalar>, size, x, dy, dx);
 }
 
 /// y = activation(x), and x becomes activation′(x), both from one evaluation.
 template <Activation kind, class Scalar>
 [[gnu::noinline]] void activate_with_slopes(int size, Scalar* x, Scalar* y) {
-#if ATTUNE_CORTEX_M_FPU
-  if constexpr (detail::ComputesFours<kind, Scalar>) {
-    return detail::activate_in_fours_with_slopes<detail::InFours<kind>>(size, x, y);
-  }
-#endif
   in_whole_packets<Scalar>(detail::activate_packets_with_slopes<kind, Scalar>, size, x, y);
 }
 
@@ -297,24 +284,78 @@ template <class Scalar>
 /// a = f(gate) ∘ up, for `size` scalars. `a` may be either.
 template <Activation kind, class Scalar>
 [[gnu::noinline]] void gate(int size, const Scalar* gate, const Scalar* up, Scalar* a) {
-#if ATTUNE_CORTEX_M_FPU
-  if constexpr (kind == Activation::kSilu && std::is_same_v<Scalar, float>) {
-    return detail::gated_silu(size, gate, up, a);
-  }
-#endif
   in_whole_packets<Scalar>(detail::gate_packets<kind, Scalar>, size, gate, up, a);
 }
 
 /// Backward from da: gate becomes da ∘ up ∘ f′(gate), up becomes da ∘ f(gate).
 template <Activation kind, class Scalar>
 [[gnu::noinline]] void gate_backward(int size, const Scalar* da, Scalar* gate, Scalar* up) {
-#if ATTUNE_CORTEX_M_FPU
-  if constexpr (detail::ComputesFours<kind, Scalar>) {
-    return detail::gate_in_fours_backward<detail::InFours<kind>>(size, da, gate, up);
-  }
-#endif
   in_whole_packets<Scalar>(detail::gate_packets_backward<kind, Scalar>, size, da, gate, up);
 }
+
+#if ATTUNE_CORTEX_M_FPU
+
+namespace detail {
+
+// Functions with assembly for four floats at a time.
+template <Activation kind>
+using InFours = std::conditional_t<kind == Activation::kGelu, GeluInFours, SiluInFours>;
+template <Activation kind, class Scalar>
+concept ComputesFours = std::is_same_v<Scalar, float> &&
+    (kind == Activation::kGelu || kind == Activation::kSilu);
+
+}  // namespace detail
+
+template <Activation kind, class Scalar>
+  requires detail::ComputesFours<kind, Scalar>
+[[gnu::noinline]] void activate(int size, const Scalar* x, Scalar* y) {
+  detail::activate_in_fours<detail::InFours<kind>>(size, x, y);
+}
+template <Activation kind, bool kZeroStays = false, class Scalar>
+  requires(detail::ComputesFours<kind, Scalar> && !kZeroStays)
+[[gnu::noinline]] void activate_backward(int size, const Scalar* x, const Scalar* dy, Scalar* dx) {
+  detail::activate_in_fours_backward<detail::InFours<kind>>(size, x, dy, dx);
+}
+template <Activation kind, class Scalar>
+  requires detail::ComputesFours<kind, Scalar>
+[[gnu::noinline]] void activate_with_slopes(int size, Scalar* x, Scalar* y) {
+  detail::activate_in_fours_with_slopes<detail::InFours<kind>>(size, x, y);
+}
+template <Activation kind, class Scalar>
+  requires(kind == Activation::kSilu && std::is_same_v<Scalar, float>)
+[[gnu::noinline]] void gate(int size, const Scalar* gate, const Scalar* up, Scalar* a) {
+  detail::gated_silu(size, gate, up, a);
+}
+template <Activation kind, class Scalar>
+  requires detail::ComputesFours<kind, Scalar>
+[[gnu::noinline]] void gate_backward(int size, const Scalar* da, Scalar* gate, Scalar* up) {
+  detail::gate_in_fours_backward<detail::InFours<kind>>(size, da, gate, up);
+}
+
+#if defined(__ARM_FEATURE_DSP)
+
+template <Activation kind, class Scalar>
+  requires(kind == Activation::kRelu && std::is_same_v<Scalar, float>)
+[[gnu::noinline]] void activate(int size, const Scalar* x, Scalar* y) {
+  if (const int fours = size & ~3; fours > 0) {
+    detail::relu_in_fours(fours, x, y);
+    size -= fours, x += fours, y += fours;
+  }
+  in_whole_packets<float>(detail::activate_packets<kind, float>, size, x, y);
+}
+template <Activation kind, bool kZeroStays = false, class Scalar>
+  requires(kind == Activation::kRelu && std::is_same_v<Scalar, float> && !kZeroStays)
+[[gnu::noinline]] void activate_backward(int size, const Scalar* x, const Scalar* dy, Scalar* dx) {
+  if (const int pairs = size & ~1; pairs > 0) {
+    detail::relu_backward_in_pairs(pairs, x, dy, dx);
+    size -= pairs, x += pairs, dy += pairs, dx += pairs;
+  }
+  in_whole_packets<float>(detail::activate_packets_backward<kind, false, float>, size, x, dy, dx);
+}
+
+#endif
+
+#endif
 
 }  // namespace kernels
 
