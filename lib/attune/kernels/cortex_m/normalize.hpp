@@ -6,7 +6,7 @@
 #include <attune/kernels/cortex_m/registers.hpp>
 #include <attune/kernels/portable/partial_sums.hpp>
 
-#if ATTUNE_CORTEX_M_FPU
+#if ATTUNE_CORTEX_M_FPU && !ATTUNE_FOR_SIZE
 
 namespace ATTUNE_NAMESPACE::kernels::detail {
 
@@ -77,7 +77,7 @@ namespace ATTUNE_NAMESPACE::kernels::detail {
 #define ATTUNE_REWIND(from) "sub %[" from "],%[" from "],%[back]\n "
 
 /// Σ (x − first)
-ATTUNE_INLINE float sum_of_differences(int size, const float* x, float first) {
+ATTUNE_INLINE float differences(int size, const float* x, float first) {
   const auto term = [=](int i) { return x[i] - first; };
   ATTUNE_SUM(x, x, x, "",
              ATTUNE_LOAD("from", "s0-s7") ATTUNE_LOW("vsub", "%[first]") ATTUNE_ADD_LOW, [first] "t"(first));

@@ -31,12 +31,9 @@ struct RowStatistics {
 /// x̂ of one element or of a packet.
 template <Normalization kind, class P, class Scalar>
 ATTUNE_INLINE P normalized(const P& x, const RowStatistics<Scalar>& row) {
-  if constexpr (centers(kind)) {
-    const P centered = subtract(subtract(x, broadcast<P>(row.first)), broadcast<P>(row.offset));
-    return multiply(centered, broadcast<P>(row.inverse));
-  } else {
-    return multiply(x, broadcast<P>(row.inverse));
-  }
+  const P centered =
+      centers(kind) ? subtract(subtract(x, broadcast<P>(row.first)), broadcast<P>(row.offset)) : x;
+  return multiply(centered, broadcast<P>(row.inverse));
 }
 
 namespace detail {
@@ -44,27 +41,91 @@ namespace detail {
 // Σ (x − first), and Σ x̂² before the row is scaled.
 template <class Scalar, class Width>
 ATTUNE_INLINE Scalar differences(Width width, const Scalar* x, Scalar first) {
-#if ATTUNE_CORTEX_M_FPU && !ATTUNE_FOR_SIZE
-  if constexpr (std::is_same_v<Scalar, float>) return sum_of_differences(width, x, first);
-#endif
   return sum<Scalar>(width, [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
     return subtract(load<P>(x + j), broadcast<P>(first));
   });
 }
 template <Normalization kind, class Scalar, class Width>
 ATTUNE_INLINE Scalar squares(Width width, const Scalar* x, const RowStatistics<Scalar>& row) {
-#if ATTUNE_CORTEX_M_FPU && !ATTUNE_FOR_SIZE
-  if constexpr (std::is_same_v<Scalar, float> && centers(kind)) {
-    return sum_of_squared_differences(width, x, row.first, row.offset);
-  } else if constexpr (std::is_same_v<Scalar, float>) {
-    return sum_of_row_squares(width, x);
-  }
-#endif
   return sum<Scalar>(width, [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
     const P value = normalized<kind>(load<P>(x + j), row);  // inverse is still 1
     return multiply(value, value);
   });
 }
+
+// dx̂ = dy ∘ weight of one element or of a packet.
+template <bool kWeight, class P, class Scalar>
+ATTUNE_INLINE P weighted(int j, const Scalar* dy, [[maybe_unused]] const Scalar* weight) {
+  if constexpr (kWeight) return multiply(load<P>(dy + j), load<P>(weight + j));
+  return load<P>(dy + j);
+}
+// Σ dx̂, and Σ dx̂ ∘ x̂.
+template <bool kWeight, class Scalar, class Width>
+ATTUNE_INLINE Scalar gradient_sum(Width width, const Scalar* dy, const Scalar* weight) {
+  return sum<Scalar>(
+      width, [&]<class P>(int j) ATTUNE_INLINE_LAMBDA { return weighted<kWeight, P>(j, dy, weight); });
+}
+template <Normalization kind, bool kWeight, class Scalar, class Width>
+ATTUNE_INLINE Scalar gradient_dot(Width width, const Scalar* x, const RowStatistics<Scalar>& row,
+                                  const Scalar* dy, const Scalar* weight) {
+  return sum<Scalar>(width, [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
+    return multiply(weighted<kWeight, P>(j, dy, weight), normalized<kind>(load<P>(x + j), row));
+  });
+}
+
+// The first elements of a row, forward and backward, in a target's own loop. Returns their number.
+template <Normalization kind, bool kWeight, bool kBias, class Scalar, class Width>
+ATTUNE_INLINE int normalize_first(Width, const Scalar*, const RowStatistics<Scalar>&, const Scalar*,
+                                  const Scalar*, Scalar*) {
+  return 0;
+}
+template <Normalization kind, bool kWeight, class Scalar, class Width>
+ATTUNE_INLINE int normalize_first_backward(Width, const Scalar*, const RowStatistics<Scalar>&, const Scalar*,
+                                           const Scalar*, Scalar, Scalar, Scalar*) {
+  return 0;
+}
+
+#if ATTUNE_CORTEX_M_FPU && !ATTUNE_FOR_SIZE  // differences() is in cortex_m/normalize.hpp
+
+template <Normalization kind>
+ATTUNE_INLINE float squares(int width, const float* x, const RowStatistics<float>& row) {
+  return centers(kind) ? sum_of_squared_differences(width, x, row.first, row.offset)
+                       : sum_of_row_squares(width, x);
+}
+template <bool kWeight>
+requires kWeight ATTUNE_INLINE float gradient_sum(int width, const float* dy, const float* weight) {
+  return sum_of_gradients(width, dy, weight);
+}
+template <Normalization kind, bool kWeight>
+requires kWeight ATTUNE_INLINE float gradient_dot(int width, const float* x, const RowStatistics<float>& row,
+                                                  const float* dy, const float* weight) {
+  return dot_with_gradients<centers(kind)>(width, x, row.first, row.offset, row.inverse, weight, dy);
+}
+template <Normalization kind, bool kWeight, bool kBias>
+ATTUNE_INLINE int normalize_first(int width, const float* x, const RowStatistics<float>& row,
+                                  const float* weight, const float* bias, float* y) {
+  const int fours = width & -4;
+  if (fours > 0) {
+    normalize_fours<centers(kind), kWeight, kBias>(width, x, row.first, row.offset, row.inverse, weight, bias,
+                                                   y);
+  }
+  return fours;
+}
+template <Normalization kind, bool kWeight>
+requires kWeight ATTUNE_INLINE int normalize_first_backward(int width, const float* x,
+                                                            const RowStatistics<float>& row,
+                                                            const float* weight, const float* dy,
+                                                            float mean_gradient, float projection,
+                                                            float* dx) {
+  const int fours = width & -4;
+  if (fours > 0) {
+    normalize_fours_backward<centers(kind)>(width, x, row.first, row.offset, row.inverse, weight, dy,
+                                            mean_gradient, projection, dx);
+  }
+  return fours;
+}
+
+#endif
 
 }  // namespace detail
 
@@ -86,13 +147,10 @@ template <Normalization kind, class Scalar, class Width>
     row.offset = divide(detail::differences(width, x, row.first), count);
   }
   const Scalar squares = detail::squares<kind>(width, x, row);
-  Scalar deviation;
-  if constexpr (kind == Normalization::kMeanAndDeviation) {
-    deviation = add(square_root(divide(squares, subtract(count, Scalar(1)))), epsilon);
-  } else {
-    deviation = square_root(add(divide(squares, count), epsilon));
-  }
-  row.inverse = inverse_of_deviation(deviation);
+  row.inverse =
+      inverse_of_deviation(kind == Normalization::kMeanAndDeviation
+                               ? add(square_root(divide(squares, subtract(count, Scalar(1)))), epsilon)
+                               : square_root(add(divide(squares, count), epsilon)));
   return row;
 }
 
@@ -100,16 +158,7 @@ template <Normalization kind, class Scalar, class Width>
 template <Normalization kind, bool kWeight, bool kBias, class Scalar, class Width>
 [[gnu::noinline]] void normalize_row(Width width, const Scalar* x, RowStatistics<Scalar> row,
                                      const Scalar* weight, const Scalar* bias, Scalar* y) {
-  int first = 0;
-#if ATTUNE_CORTEX_M_FPU && !ATTUNE_FOR_SIZE
-  if constexpr (std::is_same_v<Scalar, float>) {
-    first = width & -4;
-    if (first > 0) {
-      detail::normalize_fours<centers(kind), kWeight, kBias>(width, x, row.first, row.offset, row.inverse,
-                                                             weight, bias, y);
-    }
-  }
-#endif
+  const int first = detail::normalize_first<kind, kWeight, kBias>(width, x, row, weight, bias, y);
   const auto element = [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
     P value = normalized<kind>(load<P>(x + j), row);
     if constexpr (kBias) {
@@ -177,38 +226,6 @@ ATTUNE_INLINE Scalar gradient_divisor(Width width, [[maybe_unused]] const RowSta
   return count;
 }
 
-namespace detail {
-
-// dx̂ = dy ∘ weight of one element or of a packet.
-template <bool kWeight, class P, class Scalar>
-ATTUNE_INLINE P weighted(int j, const Scalar* dy, [[maybe_unused]] const Scalar* weight) {
-  if constexpr (kWeight) return multiply(load<P>(dy + j), load<P>(weight + j));
-  return load<P>(dy + j);
-}
-// Σ dx̂, and Σ dx̂ ∘ x̂.
-template <bool kWeight, class Scalar, class Width>
-ATTUNE_INLINE Scalar gradient_sum(Width width, const Scalar* dy, const Scalar* weight) {
-#if ATTUNE_CORTEX_M_FPU && !ATTUNE_FOR_SIZE
-  if constexpr (std::is_same_v<Scalar, float> && kWeight) return sum_of_gradients(width, dy, weight);
-#endif
-  return sum<Scalar>(
-      width, [&]<class P>(int j) ATTUNE_INLINE_LAMBDA { return weighted<kWeight, P>(j, dy, weight); });
-}
-template <Normalization kind, bool kWeight, class Scalar, class Width>
-ATTUNE_INLINE Scalar gradient_dot(Width width, const Scalar* x, const RowStatistics<Scalar>& row,
-                                  const Scalar* dy, const Scalar* weight) {
-#if ATTUNE_CORTEX_M_FPU && !ATTUNE_FOR_SIZE
-  if constexpr (std::is_same_v<Scalar, float> && kWeight) {
-    return dot_with_gradients<centers(kind)>(width, x, row.first, row.offset, row.inverse, weight, dy);
-  }
-#endif
-  return sum<Scalar>(width, [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
-    return multiply(weighted<kWeight, P>(j, dy, weight), normalized<kind>(load<P>(x + j), row));
-  });
-}
-
-}  // namespace detail
-
 /// dx = inverse · (dx̂ − mean(dx̂) − x̂ · Σ(dx̂ ∘ x̂)/divisor) of one row, dx̂ = dy ∘ weight, with the divisor from
 /// gradient_divisor(). kRootMeanSquare omits the mean of dx̂. `dx` may be `x` or `dy`.
 template <Normalization kind, bool kWeight, class Scalar, class Width>
@@ -222,16 +239,8 @@ template <Normalization kind, bool kWeight, class Scalar, class Width>
   }
   const Scalar dot = detail::gradient_dot<kind, kWeight>(width, x, row, dy, weight);
   const Scalar projection = divide(dot, divisor);
-  int first = 0;
-#if ATTUNE_CORTEX_M_FPU && !ATTUNE_FOR_SIZE
-  if constexpr (std::is_same_v<Scalar, float> && kWeight) {
-    first = width & -4;
-    if (first > 0) {
-      detail::normalize_fours_backward<centers(kind)>(width, x, row.first, row.offset, row.inverse, weight,
-                                                      dy, mean_gradient, projection, dx);
-    }
-  }
-#endif
+  const int first = detail::normalize_first_backward<kind, kWeight>(width, x, row, weight, dy, mean_gradient,
+                                                                    projection, dx);
   const auto element = [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
     P centered = detail::weighted<kWeight, P>(j, dy, weight);
     if constexpr (centers(kind)) centered = subtract(centered, broadcast<P>(mean_gradient));
