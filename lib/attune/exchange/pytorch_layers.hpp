@@ -103,13 +103,11 @@ template <bool other>
 has_another_epsilon() {}
 /// Warns of a norm whose epsilon differs from the table's.
 template <class Norm, const EncoderLayerNames& names>
-constexpr void check_epsilon() {
-  if constexpr (requires { Norm::kShape.epsilon; }) {
-    constexpr double kEpsilon = Norm::kShape.epsilon;
-    constexpr bool kOther = names.epsilon > 0 && (kEpsilon < names.epsilon || names.epsilon < kEpsilon);
-    if constexpr (kOther) has_another_epsilon<kOther>();
-  }
-}
+constexpr void check_epsilon() {}
+template <class Norm, const EncoderLayerNames& names>
+  requires(names.epsilon > 0 &&
+           (Norm::kShape.epsilon < names.epsilon || names.epsilon < Norm::kShape.epsilon))
+constexpr void check_epsilon() { has_another_epsilon<(names.epsilon > 0)>(); }
 
 /// The table, or `otherwise` if there is none.
 template <const EncoderLayerNames* table, const EncoderLayerNames& otherwise>
@@ -120,18 +118,15 @@ template <const EncoderLayerNames* table>
 inline constexpr const EncoderLayerNames* kAttentionAlone =
     table != nullptr ? table->attention_alone : nullptr;
 
-/// Whether a table has a name for each projection of an attention.
-constexpr bool names_projections(const EncoderLayerNames& names, bool bias) {
-  const bool packed = names.qkv_weight && (names.qkv_bias || !bias);
-  return (packed || (names.query && names.key && names.value)) && names.output;
-}
 /// Whether norms of queries and keys have tensors.
 constexpr bool norms_have_tensors(const AttentionShape& shape) {
   return shape.query_key_norm != QueryKeyNorm::kNone && shape.query_key_norm != QueryKeyNorm::kUnitLength;
 }
-/// Whether a table has a name for each tensor of an attention's options.
-constexpr bool names_options(const EncoderLayerNames& names, const AttentionShape& shape) {
-  return ((names.query_norm && names.key_norm) || !norms_have_tensors(shape)) &&
+/// Whether a table has a name for each projection of an attention, and for each tensor of its options.
+constexpr bool names_attention(const EncoderLayerNames& names, const AttentionShape& shape) {
+  const bool packed = names.qkv_weight && (names.qkv_bias || !shape.bias);
+  return (packed || (names.query && names.key && names.value)) && names.output &&
+         ((names.query_norm && names.key_norm) || !norms_have_tensors(shape)) &&
          (names.score_scale || shape.score_scale == ScoreScale::kNone) &&
          (names.relative_bias || shape.relative_bias.kind == RelativePositions::kNone);
 }
@@ -144,7 +139,7 @@ constexpr bool names_options(const EncoderLayerNames& names, const AttentionShap
 template <class Layer, const EncoderLayerNames* table = nullptr>
 struct PyTorchNames {
   static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
-    if constexpr (table != nullptr) detail::check_epsilon<Layer, *table>();
+    detail::check_epsilon<Layer, detail::kNamesOr<table, detail::kLayersAlone>>();
     // Tells matrices, tables and vectors by type. One of one row can be each of them.
     constexpr detail::SetOf<Layer, TransposedReference, detail::Extents> kStored{};
     Layer::Parameters::visit(
@@ -156,13 +151,10 @@ struct PyTorchNames {
               "give it ParametersOf<Matrix, Vector>, or specialize PyTorchNames");
           using Matrix = TransposedReference<typename Stored::Scalar, Stored::rows, Stored::cols>;
           using Table = typename detail::TableForm<Matrix>::type;
-          if constexpr (std::is_same_v<Stored, Matrix>) {
-            visitor(StateDictPlace<StateDictLayout::kTransposed>{path}, leaf);
-          } else if constexpr (std::is_same_v<Stored, Table> || Stored::rows > 1) {
-            visitor(StateDictPlace<StateDictLayout::kTable>{path}, leaf);
-          } else {
-            visitor(StateDictPlace<StateDictLayout::kVector>{path}, leaf);
-          }
+          constexpr auto kRows = std::is_same_v<Stored, Table> || Stored::rows > 1 ? StateDictLayout::kTable
+                                                                                   : StateDictLayout::kVector;
+          constexpr auto kLayout = std::is_same_v<Stored, Matrix> ? StateDictLayout::kTransposed : kRows;
+          visitor(StateDictPlace<kLayout>{path}, leaf);
         },
         parent, set, kStored);
   }
@@ -271,17 +263,14 @@ template <StateDictLayout kLayout, const TensorExtents& extents>
 struct ConvolutionPlace : StateDictPlace<kLayout> {
   static constexpr const TensorExtents& kExtents = extents;
 };
-/// nn.Conv1d and nn.Conv2d.
-template <class Layer>
+/// nn.Conv1d and nn.Conv2d, whose weights have three and four dimensions.
+template <class Layer, int rank>
 struct ConvolutionNames {
-  static constexpr TensorExtents kWeight = [] {
-    constexpr ConvolvedImage kImage = Layer::image;
-    if constexpr (requires { Layer::shape.seq_len; }) {
-      return TensorExtents{3, {kImage.d_out, Layer::kIn, kImage.width.kernel}};
-    } else {
-      return TensorExtents{4, {kImage.d_out, Layer::kIn, kImage.height.kernel, kImage.width.kernel}};
-    }
-  }();
+  static constexpr ConvolvedImage kImage = Layer::image;
+  static constexpr TensorExtents kWeight{
+      rank,
+      {kImage.d_out, Layer::kIn, rank == 3 ? kImage.width.kernel : kImage.height.kernel,
+       kImage.width.kernel}};
   static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
     constexpr auto kLayout = Layer::kGrouped ? StateDictLayout::kTable : StateDictLayout::kTransposed;
     visitor(ConvolutionPlace<kLayout, kWeight>{{{"weight", parent}, 0, 0, &kWeight}}, set.weight);
@@ -294,9 +283,9 @@ struct ConvolutionNames {
 }  // namespace detail
 
 template <Conv1dShape shape, class Scalar, const EncoderLayerNames* table>
-struct PyTorchNames<Conv1d<shape, Scalar>, table> : detail::ConvolutionNames<Conv1d<shape, Scalar>> {};
+struct PyTorchNames<Conv1d<shape, Scalar>, table> : detail::ConvolutionNames<Conv1d<shape, Scalar>, 3> {};
 template <Conv2dShape shape, class Scalar, const EncoderLayerNames* table>
-struct PyTorchNames<Conv2d<shape, Scalar>, table> : detail::ConvolutionNames<Conv2d<shape, Scalar>> {};
+struct PyTorchNames<Conv2d<shape, Scalar>, table> : detail::ConvolutionNames<Conv2d<shape, Scalar>, 4> {};
 
 /// nn.MultiheadAttention: W_q, W_k and W_v in one tensor, unless kdim or vdim differs from embed_dim. PyTorch
 /// has no module for grouped heads, normalized queries and keys, a trained factor of the scores or biases by
@@ -316,14 +305,7 @@ struct PyTorchNames<MultiHeadAttention<shape, Scalar>, table> {
   static constexpr bool kOneWidth = shape.d_key == shape.d_model && shape.d_value == shape.d_model;
 
   static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
-    constexpr const EncoderLayerNames* kAlone = detail::kAttentionAlone<table>;
-    if constexpr (kAlone == nullptr) {
-      visit_by<torch_names()>(visitor, parent, set);
-    } else if constexpr (check_alone<names_all_of(*kAlone)>()) {
-      visit_by<*kAlone>(visitor, parent, set);
-    } else {
-      visit_by<detail::kLayersAlone>(visitor, parent, set);
-    }
+    visit_by<names_of<detail::kAttentionAlone<table>>()>(visitor, parent, set);
     if constexpr (shape.add_bias_kv) {
       visitor(StateDictPlace<StateDictLayout::kKey>{{"bias_k", parent}}, set.appended.bias_k);
       visitor(StateDictPlace<StateDictLayout::kKey>{{"bias_v", parent}}, set.appended.bias_v);
@@ -367,19 +349,20 @@ struct PyTorchNames<MultiHeadAttention<shape, Scalar>, table> {
   }
 
  private:
-  static constexpr bool names_all_of(const EncoderLayerNames& names) {
-    return detail::names_projections(names, shape.bias) && detail::names_options(names, shape);
-  }
-  template <bool complete>
-  static constexpr bool check_alone() {
+  /// The names of a table.
+  template <const EncoderLayerNames* alone>
+  static constexpr const EncoderLayerNames& names_of() {
+    constexpr bool kComplete = detail::names_attention(*alone, shape);
     static_assert(
-        detail::Holds<complete>,
+        detail::Holds<kComplete>,
         "attune::EncoderLayerNames: attention_alone lacks a name: query, key and value, or "
         "qkv_weight and qkv_bias; output; query_norm, key_norm, score_scale and relative_bias if used");
-    return complete;
+    return kComplete ? *alone : detail::kLayersAlone;
   }
-  /// The names of nn.MultiheadAttention, or of four linear layers.
-  static constexpr const EncoderLayerNames& torch_names() {
+  /// Without one, those of nn.MultiheadAttention, or of four linear layers.
+  template <const EncoderLayerNames* alone>
+    requires(alone == nullptr)
+  static constexpr const EncoderLayerNames& names_of() {
     constexpr bool kFourLinears = shape.num_kv_heads != shape.num_heads ||
                                   shape.query_key_norm != QueryKeyNorm::kNone || kScales || kBiases ||
                                   shape.output_bias != shape.bias;
@@ -444,22 +427,19 @@ struct ScaledBranch {
   using Layer = Part;
   using Scale = NoParameters;
   static constexpr auto& layer(auto&& set) { return set; }
+  static constexpr void visit_scale(const auto&...) {}
 };
 template <class Part, ScaleShape shape, class Scalar>
 struct ScaledBranch<Sequential<Part, LayerScale<shape, Scalar>>> {
   using Layer = Part;
   using Scale = LayerScale<shape, Scalar>;
   static constexpr decltype(auto) layer(auto&& set) { return set.template layer<0>(); }
-};
-
-/// The LayerScale of a branch, if it has one, by its full name.
-template <class Part>
-constexpr void visit_scale(const char* name, const auto& visitor, const TensorPath* parent, auto&& set) {
-  using Scale = typename ScaledBranch<Part>::Scale;
-  if constexpr (!std::is_same_v<Scale, NoParameters>) {
+  /// The LayerScale, by its full name.
+  static constexpr void visit_scale(const char* name, const auto& visitor, const TensorPath* parent,
+                                    auto&& set) {
     visit_named<Scale>(name, visitor, parent, set.template layer<1>());
   }
-}
+};
 
 template <class Layer>
 concept IsTransformerLayer = requires {
@@ -468,29 +448,17 @@ concept IsTransformerLayer = requires {
   typename Layer::Norm;
 };
 
-/// Whether a table has names for the attention of a layer, by its shape.
-constexpr bool names_attention(const EncoderLayerNames& names, const AttentionShape& shape) {
-  return names_projections(names, shape.bias) && names_options(names, shape);
-}
 /// Whether a table has a name for each part that only decoder layers have.
 template <class Layer>
-constexpr bool names_memory(const EncoderLayerNames& names) {
-  if constexpr (requires { typename Layer::CrossAttention; }) {
-    return (names.norm3 || std::is_empty_v<typename Layer::Norm::Parameters>)&&names.memory &&
-           names_attention(*names.memory, Layer::CrossAttention::kShape);
-  } else {
-    return true;
-  }
+constexpr bool names_memory(const EncoderLayerNames&) {
+  return true;
 }
-/// The table of a layer: a decoder layer may have its own.
-template <const EncoderLayerNames* table, bool decoder>
-inline constexpr const EncoderLayerNames* kTableOfLayer = [] {
-  if constexpr (table != nullptr && decoder) {
-    return table->decoder != nullptr ? table->decoder : table;
-  } else {
-    return table;
-  }
-}();
+template <class Layer>
+  requires requires { typename Layer::CrossAttention; }
+constexpr bool names_memory(const EncoderLayerNames& names) {
+  return (names.norm3 || std::is_empty_v<typename Layer::Norm::Parameters>)&&names.memory &&
+         names_attention(*names.memory, Layer::CrossAttention::kShape);
+}
 
 /// Whether a table has a name for each part of a layer.
 template <class Layer>
@@ -517,8 +485,11 @@ template <class Layer, const EncoderLayerNames* model_table>
 struct PyTorchNames<Layer, model_table> {
   /// Whether the layer also attends to an encoder's output.
   static constexpr bool kDecoder = requires { typename Layer::CrossAttention; };
-  /// The names of its parts.
-  static constexpr const EncoderLayerNames* table = detail::kTableOfLayer<model_table, kDecoder>;
+  /// The names of its parts: a decoder layer may have its own.
+  static constexpr const EncoderLayerNames* table =
+      kDecoder && detail::kNamesOr<model_table, detail::kLayersAlone>.decoder != nullptr
+          ? model_table->decoder
+          : model_table;
 
   /// Refuses a table that lacks a name, with one error for all visitors.
   template <bool complete>
@@ -557,8 +528,8 @@ struct PyTorchNames<Layer, model_table> {
       detail::visit_named<typename Layer::Norm>(kNames.norm3, visitor, parent, set.norm3);
     }
     PyTorchNames<typename Network::Layer, table>::visit(visitor, parent, Network::layer(set.feed_forward));
-    detail::visit_scale<typename Layer::SelfAttention>(kNames.scale1, visitor, parent, set.self_attention);
-    detail::visit_scale<typename Layer::Network>(kNames.scale2, visitor, parent, set.feed_forward);
+    Attention::visit_scale(kNames.scale1, visitor, parent, set.self_attention);
+    Network::visit_scale(kNames.scale2, visitor, parent, set.feed_forward);
     detail::visit_named<typename Layer::Norm>(kNames.norm1, visitor, parent, set.norm1);
     detail::visit_named<typename Layer::Norm>(kNames.norm2, visitor, parent, set.norm2);
   }
