@@ -55,9 +55,15 @@ constexpr std::string_view name_of(ElementType type) {
   return {};
 }
 
-/// The file type of a Scalar.
-template <class Scalar>
-inline constexpr ElementType kElementTypeOf = sizeof(Scalar) == 8 ? ElementType::kF64 : ElementType::kF32;
+/// The file type of a Scalar, and of 8-bit and 16-bit weights (weights/quantized_weights.hpp).
+template <class Number>
+inline constexpr ElementType kElementTypeOf = sizeof(Number) == 8 ? ElementType::kF64 : ElementType::kF32;
+template <>
+inline constexpr ElementType kElementTypeOf<Int8> = ElementType::kI8;
+template <>
+inline constexpr ElementType kElementTypeOf<Bfloat16> = ElementType::kBF16;
+template <>
+inline constexpr ElementType kElementTypeOf<Float16> = ElementType::kF16;
 
 /// Whether it is a 16-bit float.
 constexpr bool is_half(ElementType type) { return type == ElementType::kF16 || type == ElementType::kBF16; }
@@ -73,12 +79,6 @@ constexpr Bits little_endian(const char* from) {
   }
   return bits;
 }
-
-/// The file type of 8-bit and 16-bit weights (weights/quantized_weights.hpp).
-template <class Element>
-inline constexpr ElementType kElementTypeOfNarrow = std::is_same_v<Element, Int8>       ? ElementType::kI8
-                                                    : std::is_same_v<Element, Bfloat16> ? ElementType::kBF16
-                                                                                        : ElementType::kF16;
 
 /// One number of a readable type, rounded if Scalar is narrower. Integers are not scaled.
 template <class Scalar>

@@ -180,12 +180,7 @@ struct FileOfModel {
   }();
   static constexpr Status status_of(int tensor) {
     if (kCopiesVectors && is_vector(kStateDict<Names>.tensors[tensor].layout)) return Status::kOk;
-    if (may_be_narrow(kStateDict<Names>.tensors[tensor].layout)) {
-      if (kMatrix == ElementType::kI8) return check_in_place<Names, Int8>(kLayout, tensor, kScalar);
-      if (kMatrix == ElementType::kBF16) return check_in_place<Names, Bfloat16>(kLayout, tensor, kScalar);
-      if (kMatrix == ElementType::kF16) return check_in_place<Names, Float16>(kLayout, tensor, kScalar);
-    }
-    return check_in_place<Names, typename Names::Model::Scalar>(kLayout, tensor, kScalar);
+    return check_in_place(kLayout, tensor, type_of(tensor), kScalar);
   }
   /// The type of all weights and embeddings: the first 8-bit or 16-bit type found, otherwise the model's
   /// scalar.
@@ -236,40 +231,43 @@ struct FileOfModel {
       return std::type_identity<InModel<kOfModel.rows, kOfModel.cols>>{};
     }
   }
-
-  /// The error for a file of another model.
-  static constexpr auto why_it_is_not_the_models() {
-    constexpr Status kStatus = kLayout.status;
-    if constexpr (kStatus == Status::kMissingTensor) {
-      return std::type_identity<MissingTensor<Named>>{};
-    } else if constexpr (kStatus == Status::kUnknownTensor) {
-      return std::type_identity<UnknownTensor<Named>>{};
-    } else if constexpr (kStatus == Status::kInvalidShape) {
-      using OfFile = typename decltype(shape_of_file())::type;
-      using OfModel = typename decltype(shape_of_model())::type;
-      return std::type_identity<TensorOfAnotherShape<Named, OfFile, OfModel>>{};
-    } else if constexpr (kStatus == Status::kInvalidType) {
-      return std::type_identity<TensorOfNoUse<Named>>{};
-    } else {
-      return std::type_identity<DamagedFile<kStatus, Named>>{};
-    }
-  }
-  /// The error for a file with tensors that cannot be used in place.
-  static constexpr auto why_it_is_copied() {
-    if constexpr (kMatrix != kScalar && kInOrderOfModel<Names>) {
-      return std::type_identity<TensorOfOwnNames<Named>>{};
-    } else if constexpr (kEntry.type != type_of(kNotInPlace)) {
-      return std::type_identity<TensorOfAnotherType<Named, kEntry.type, type_of(kNotInPlace)>>{};
-    } else {
-      return std::type_identity<MisalignedTensor<Named>>{};
-    }
-  }
 };
+
+/// The error for a file of another model, by the status of its layout.
+template <Status status, class Of>
+struct RefusedFile {
+  using type = DamagedFile<status, typename Of::Named>;
+};
+template <class Of>
+struct RefusedFile<Status::kMissingTensor, Of> {
+  using type = MissingTensor<typename Of::Named>;
+};
+template <class Of>
+struct RefusedFile<Status::kUnknownTensor, Of> {
+  using type = UnknownTensor<typename Of::Named>;
+};
+template <class Of>
+struct RefusedFile<Status::kInvalidShape, Of> {
+  using type = TensorOfAnotherShape<typename Of::Named, typename decltype(Of::shape_of_file())::type,
+                                    typename decltype(Of::shape_of_model())::type>;
+};
+template <class Of>
+struct RefusedFile<Status::kInvalidType, Of> {
+  using type = TensorOfNoUse<typename Of::Named>;
+};
+
+/// The error for a file with tensors that cannot be used in place.
+template <class Names, class Of, ElementType type = Of::kEntry.type,
+          ElementType needed = Of::type_of(Of::kNotInPlace)>
+using RefusedInPlace = std::conditional_t<
+    Of::kMatrix != Of::kScalar && kInOrderOfModel<Names>, TensorOfOwnNames<typename Of::Named>,
+    std::conditional_t<type != needed, TensorOfAnotherType<typename Of::Named, type, needed>,
+                       MisalignedTensor<typename Of::Named>>>;
 
 /// Makes the compiler report the reason; compilation continues with an empty set.
 template <class Why>
-constexpr void refuse(Why) {
-  using Size [[maybe_unused]] = decltype(sizeof(typename Why::type));
+constexpr void refuse() {
+  using Size [[maybe_unused]] = decltype(sizeof(Why));
 }
 
 /// References to weights of a type.
@@ -309,10 +307,10 @@ constexpr auto set_in_flash() {
   using Of = FileOfModel<Names, File>;
   using Set = SetFor<Names, Of::kMatrix, Of::kCopiesVectors>;
   if constexpr (!Of::kIsTheModels) {
-    refuse(Of::why_it_is_not_the_models());
+    refuse<typename RefusedFile<Of::kLayout.status, Of>::type>();
     return Set{};
   } else if constexpr (!Of::kStandsInPlace) {
-    refuse(Of::why_it_is_copied());
+    refuse<RefusedInPlace<Names, Of>>();
     return Set{};
   } else {
     static_assert(Holds<std::is_same_v<typename File::Scalar, typename Names::Model::Scalar>>,
@@ -344,7 +342,7 @@ constexpr auto copied_set() {
   typename Names::Model::Parameters set{};
   using Of = FileOfModel<Names, File>;
   if constexpr (!Of::kIsTheModels) {
-    refuse(Of::why_it_is_not_the_models());
+    refuse<typename RefusedFile<Of::kLayout.status, Of>::type>();
   } else if constexpr (requires { File::kFile; }) {
     const auto bytes = bytes_seen<File>();
     static_cast<void>(read_safetensors<Names>(std::string_view(bytes.data(), File::kSize), set));

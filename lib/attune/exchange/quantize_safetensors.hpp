@@ -142,7 +142,7 @@ class SafetensorsQuantizer {
         return;
       }
       const ElementType wide = entry.type == ElementType::kF64 ? ElementType::kF64 : ElementType::kF32;
-      const ElementType type = part == Part::kQuantized ? kElementTypeOfNarrow<Element> : wide;
+      const ElementType type = part == Part::kQuantized ? kElementTypeOf<Element> : wide;
       const auto rows = static_cast<std::uint64_t>(rows_of(entry).rows);
       const bool scales = part == Part::kScales;
       const std::uint64_t elements = scales ? rows : elements_of(entry);

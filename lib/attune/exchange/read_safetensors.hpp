@@ -44,16 +44,10 @@ constexpr bool check_file() {
                          requires(const Held& text) {
     text.c_str();
   };
-  constexpr bool kBytes = [] {
-    if constexpr (requires(const Held& file) {
-                    std::data(file);
-                    std::size(file);
-                  }) {
-      return sizeof *std::data(std::declval<const Held&>()) == 1;
-    } else {
-      return false;
-    }
-  }();
+  constexpr bool kBytes = requires(const Held& file) {
+    requires sizeof *std::data(file) == 1;
+    std::size(file);
+  };
   static_assert(
       Holds<!kText>,
       "attune: pass the file's bytes, not its path, as a std::vector, a std::span or a std::string_view");
@@ -119,11 +113,10 @@ concept IsTensor = requires(std::remove_cvref_t<Leaf>& leaf) {
   leaf.values[0] = leaf.values[0];
 };
 
-/// Whether a tensor in a file has the set's type and alignment, for use in place.
-template <class Names, class Element>
-constexpr Status check_in_place(const SafetensorsLayout<Names>& layout, int tensor, ElementType scalar) {
-  ElementType type = scalar;
-  if constexpr (IsNarrowElement<Element>) type = kElementTypeOfNarrow<Element>;
+/// Whether a tensor in a file has a type, and its alignment, for use in place.
+template <class Names>
+constexpr Status check_in_place(const SafetensorsLayout<Names>& layout, int tensor, ElementType type,
+                                ElementType scalar) {
   if (layout.type[tensor] != type) return Status::kInvalidType;
   const auto stands_at = [&](std::size_t begin, ElementType of) {
     return (layout.body + begin) % static_cast<std::size_t>(bytes_of(of)) == 0;
@@ -314,7 +307,8 @@ constexpr SafetensorsResult refer_to_safetensors(const SafetensorsLayout<Names>&
         if constexpr (detail::IsTrained<decltype(tensor)>) {
           using Element = detail::ElementOfForm<std::remove_cvref_t<decltype(tensor)>>;
           if (result != Status::kOk || detail::IsTensor<decltype(tensor)>) return;
-          const Status status = detail::check_in_place<Names, Element>(layout, part.tensor, kScalar);
+          const Status status =
+              detail::check_in_place(layout, part.tensor, detail::kElementTypeOf<Element>, kScalar);
           if (status != Status::kOk) result = {status, detail::kStateDict<Names>.name(part.tensor)};
         }
       },

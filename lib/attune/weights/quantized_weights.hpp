@@ -153,11 +153,6 @@ namespace detail {
 template <class Form>
 concept IsQuantizedForm = kIsSpecialization<std::remove_cvref_t<Form>, QuantizedWeights> ||
     kIsSpecialization<std::remove_cvref_t<Form>, QuantizedTable>;
-/// A number of such a form.
-template <class Element>
-concept IsNarrowElement = requires {
-  Element::kScaled;
-};
 
 // The type of the stored numbers.
 template <class Form>
