@@ -42,9 +42,13 @@ template <class T>
 
 /// Copies `count` elements; `from` and `to` may overlap.
 template <class T, class Count>
-ATTUNE_INLINE void copy_n(const T* from, Count count, T* to) {
+ATTUNE_INLINE constexpr void copy_n(const T* from, Count count, T* to) {
   static_assert(std::is_trivially_copyable_v<T>);
-  std::memmove(to, from, static_cast<std::size_t>(count) * sizeof(T));
+  if (std::is_constant_evaluated()) {  // where places do not overlap
+    for (Count i = 0; i < count; ++i) to[i] = from[i];
+  } else {
+    std::memmove(to, from, static_cast<std::size_t>(count) * sizeof(T));
+  }
 }
 template <class T>
 constexpr void fill_n(T* to, int count, std::type_identity_t<T> value) {
