@@ -372,25 +372,27 @@ template <TileShape shape, class Epilogue, class Grid, class... State>
 /// C = epilogue(A·B) over a grid of tiles; with Continue, C + A·B, term by term.
 template <TileShape shape, class Epilogue, class Grid, class... State>
 ATTUNE_INLINE void tiles_product(const float* a, const float* b, float* c, const Grid& grid, State... state) {
-#if ATTUNE_FOR_SIZE
-  if constexpr (std::is_same_v<Grid, TileGrid>) {
-    const auto loop = [=, &grid](std::uintptr_t addend) ATTUNE_INLINE_LAMBDA {
-      tiles_loop<shape, AnyAddend>(a, b, c, grid, AnyAddend{addend});
-    };
-    if constexpr (std::is_same_v<Epilogue, Assign>) {
-      return loop(AnyAddend::kNothing);
-    } else if constexpr (std::is_same_v<Epilogue, Accumulate>) {
-      return loop(AnyAddend::kC);
-    } else if constexpr (std::is_same_v<Epilogue, AddBias<float>>) {
-      return loop(reinterpret_cast<std::uintptr_t>((state.bias, ...)));
-    } else if constexpr (std::is_same_v<Epilogue, Scale<float>>) {
-      loop(AnyAddend::kNothing);
-      return scale_tiles(c, grid, (state.alpha, ...));
-    }
-  }
-#endif
   tiles_loop<shape, Epilogue>(a, b, c, grid, state...);
 }
+#if ATTUNE_FOR_SIZE
+template <TileShape shape, class Epilogue>
+  requires(std::is_same_v<Epilogue, Assign> || std::is_same_v<Epilogue, Accumulate>)
+ATTUNE_INLINE void tiles_product(const float* a, const float* b, float* c, const TileGrid& grid) {
+  constexpr bool kAdds = std::is_same_v<Epilogue, Accumulate>;
+  tiles_loop<shape, AnyAddend>(a, b, c, grid, AnyAddend{kAdds ? AnyAddend::kC : AnyAddend::kNothing});
+}
+template <TileShape shape, class Epilogue>
+ATTUNE_INLINE void tiles_product(const float* a, const float* b, float* c, const TileGrid& grid,
+                                 AddBias<float> added) {
+  tiles_loop<shape, AnyAddend>(a, b, c, grid, AnyAddend{reinterpret_cast<std::uintptr_t>(added.bias)});
+}
+template <TileShape shape, class Epilogue>
+ATTUNE_INLINE void tiles_product(const float* a, const float* b, float* c, const TileGrid& grid,
+                                 Scale<float> scaled) {
+  tiles_product<shape, Assign>(a, b, c, grid);
+  scale_tiles(c, grid, scaled.alpha);
+}
+#endif
 
 }  // namespace detail
 }  // namespace ATTUNE_NAMESPACE::kernels

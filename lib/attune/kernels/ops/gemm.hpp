@@ -41,13 +41,9 @@ constexpr TileShape tile_shape(const GemmShape& shape) {
 }
 
 template <TileShape kTile, GemmShape shape>
-consteval const auto& grid_of() {
-  if constexpr (kTile == TileShape::kWide) {
-    return kWideGrid<shape>;
-  } else {
-    return kTileGrid<shape>;
-  }
-}
+inline constexpr const auto& kGridOf = kTileGrid<shape>;
+template <GemmShape shape>
+inline constexpr const auto& kGridOf<TileShape::kWide, shape> = kWideGrid<shape>;
 
 // The rest of C beside kRows by kCols elements in blocks: rows below, then columns to the right.
 template <int kRows, int kCols, GemmShape shape, class Epilogue>
@@ -143,7 +139,7 @@ ATTUNE_INLINE void gemm_block(const Scalar* a, const B& b, Scalar* c, const Epil
     constexpr TileShape kTile = tile_shape<Epilogue>(shape);
     constexpr int kTiledRows = tiled(kTile, shape.rows, shape.cols).rows,
                   kTiledCols = tiled(kTile, shape.rows, shape.cols).cols;
-    constexpr const auto& kGrid = grid_of<kTile, shape.with_extents(kTiledRows, kTiledCols)>();
+    constexpr const auto& kGrid = kGridOf<kTile, shape.with_extents(kTiledRows, kTiledCols)>;
     if constexpr (std::is_empty_v<Epilogue>) {
       tiles_product<kTile, Epilogue>(a, b, c, kGrid);
     } else {
@@ -172,11 +168,9 @@ template <GemmShape shape, class Scalar, class B, class Epilogue>
     static_assert(AddsUp<Epilogue>);
     gemm_block<shape.with_depth(kDepthBlock)>(a, b, c, epilogue);
     int k = kDepthBlock;
-    if constexpr (shape.depth >= 2 * kDepthBlock) {
-      for (; k + kDepthBlock <= shape.depth; k += kDepthBlock) {
-        gemm_block<shape.with_depth(kDepthBlock)>(a + k * shape.a_col, rows_from(b, k * shape.b_row, k), c,
-                                                  adding(epilogue));
-      }
+    for (; k + kDepthBlock <= shape.depth; k += kDepthBlock) {
+      gemm_block<shape.with_depth(kDepthBlock)>(a + k * shape.a_col, rows_from(b, k * shape.b_row, k), c,
+                                                adding(epilogue));
     }
     if constexpr (shape.depth % kDepthBlock != 0) {
       gemm_block<shape.with_depth(shape.depth % kDepthBlock)>(
@@ -233,30 +227,27 @@ ATTUNE_INLINE void gemm(const A& a, const B& b, const C& c, Epilogue epilogue = 
   static_assert(detail::Holds<(C::col_stride == 1)>,
                 "attune::kernels::gemm: C must be row-major; swap and transpose the operands");
   constexpr bool kBlas = goes_to_blas(C::rows, C::cols, A::cols) && !detail::IsQuantized<B>;
-  // A sum of several blocks is finished first; its epilogue then runs as a separate pass.
-  constexpr bool kEpilogueLast = !detail::AddsUp<Epilogue> && (A::cols > kDepthBlock || kBlas);
-  std::conditional_t<kEpilogueLast, Assign, Epilogue> during{};
-  if constexpr (!kEpilogueLast) during = epilogue;
   constexpr GemmShape kGemm = kGemmShape<A, B, C>;
-  if constexpr (kBlas) {
-#if ATTUNE_BLAS
-    detail::blas_gemm<kGemm, Scalar>(a.data, b.data, c.data, std::is_same_v<Epilogue, Accumulate> ? 1 : 0);
-#endif
-  } else {
-    const auto operand = detail::operand_of(b);
-    const auto scaled = detail::with_scales_of(b, during);
-    if constexpr (detail::kIsWholeBlocks<A, B, C, Epilogue>) {
-      detail::gemm_block<kGemm, Scalar>(a.data, operand, c.data, scaled);
-    } else {
-      detail::gemm<kGemm, Scalar>(a.data, operand, c.data, scaled);
-    }
-  }
-  if constexpr (kEpilogueLast) {
+  if constexpr (!detail::AddsUp<Epilogue> && (A::cols > kDepthBlock || kBlas)) {
+    // A sum of several blocks is finished first; its epilogue then runs as a separate pass.
+    gemm(a, b, c);
     for (int i = 0; i < C::rows; ++i) {
       Scalar* row = c.data + i * C::row_stride;
       for_each_packet<Scalar>(C::cols, [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
         store(row + j, epilogue(load<P>(row + j), row + j, j));
       });
+    }
+  } else if constexpr (kBlas) {
+#if ATTUNE_BLAS
+    detail::blas_gemm<kGemm, Scalar>(a.data, b.data, c.data, std::is_same_v<Epilogue, Accumulate> ? 1 : 0);
+#endif
+  } else {
+    const auto operand = detail::operand_of(b);
+    const auto scaled = detail::with_scales_of(b, epilogue);
+    if constexpr (detail::kIsWholeBlocks<A, B, C, Epilogue>) {
+      detail::gemm_block<kGemm, Scalar>(a.data, operand, c.data, scaled);
+    } else {
+      detail::gemm<kGemm, Scalar>(a.data, operand, c.data, scaled);
     }
   }
 }

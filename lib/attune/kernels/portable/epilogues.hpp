@@ -79,6 +79,16 @@ concept AddsUp = requires(const Epilogue& first) {
   adding(first);
 };
 
+// The start of sums: zero, or C's with Continue.
+template <class P, class Scalar>
+ATTUNE_INLINE P first_sum(const auto&, const Scalar*, float zero) {
+  return broadcast<P>(Scalar(zero));
+}
+template <class P, class Scalar>
+ATTUNE_INLINE P first_sum(const Continue&, const Scalar* c, float) {
+  return load<P>(c);
+}
+
 // Whether a sum may be computed twice: the epilogue does not read C.
 template <class Epilogue>
 inline constexpr bool kMayRepeat = std::is_same_v<Epilogue, Assign> || kIsSpecialization<Epilogue, Scale> ||

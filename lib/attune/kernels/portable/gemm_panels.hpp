@@ -64,7 +64,9 @@ constexpr int rows_of_tile(const GemmShape& panel) {
 }
 
 // Fetches nothing while a tile or a panel is computed (portable/prefetch.hpp).
-struct NoFetch {};
+struct NoFetch {
+  ATTUNE_INLINE void operator()(int) const {}
+};
 inline constexpr int kFetchSteps = 8;  // steps of k between fetches
 
 // Whether a packet has elements of A: of a row for some k, or of several rows for one k.
@@ -114,20 +116,17 @@ ATTUNE_INLINE void add_steps(const Scalar* a, B b, int first, Sums& sum) {
 template <class P, GemmShape shape, class Scalar, class B, class Epilogue, class Fetch = NoFetch,
           class Depth = std::integral_constant<int, shape.depth>>
 ATTUNE_INLINE void tile(const Scalar* a, const B& b, Scalar* c, int col, const Epilogue& epilogue,
-                        [[maybe_unused]] const Fetch& fetch = {}, Depth depth = {}) {
+                        const Fetch& fetch = {}, Depth depth = {}) {
   constexpr int kRows = shape.rows, kCols = shape.cols;
   constexpr int kWidth = kLanes<P>, kPackets = (kCols + kWidth - 1) / kWidth;
   static_assert(shape.b_col == 1 || kWidth == 1 || kGathers<P, B>);
   constexpr auto column = column_of<kWidth, kCols>;
+  // −0 + x is x, whatever its sign.
+  constexpr float kZero = begins_with_a_term<Epilogue>(shape) && !std::is_same_v<Depth, int> ? -0.0f : 0.0f;
   Array<Array<P, kPackets>, kRows> sum;
   ATTUNE_UNROLL for (int i = 0; i < kRows; ++i) {
     ATTUNE_UNROLL for (int j = 0; j < kPackets; ++j) {
-      if constexpr (std::is_same_v<Epilogue, Continue>) {
-        sum[i][j] = load<P>(c + i * shape.c_row + column(j));
-      } else {
-        constexpr bool kNegative = begins_with_a_term<Epilogue>(shape) && !std::is_same_v<Depth, int>;
-        sum[i][j] = broadcast<P>(Scalar(kNegative ? -0.0f : 0.0f));  // −0 + x is x, whatever its sign
-      }
+      sum[i][j] = first_sum<P>(epilogue, c + i * shape.c_row + column(j), kZero);
     }
   }
   int k = 0;
@@ -144,9 +143,7 @@ ATTUNE_INLINE void tile(const Scalar* a, const B& b, Scalar* c, int col, const E
     if constexpr (kReads > 1) forget(from);
   }
   for (; k < depth; ++k) {
-    if constexpr (!std::is_same_v<Fetch, NoFetch>) {
-      if (k % kFetchSteps == 0) fetch(k / kFetchSteps);
-    }
+    if (k % kFetchSteps == 0) fetch(k / kFetchSteps);
     Array<P, kPackets> row;
     ATTUNE_UNROLL for (int j = 0; j < kPackets; ++j) {
       row[j] = load_row<P, shape.b_col>(b, k * shape.b_row + column(j) * shape.b_col, k);
@@ -297,7 +294,7 @@ ATTUNE_INLINE void panels(const Scalar* a, const B& b, Scalar* c, const Epilogue
                                                               epilogue, next);
         }
       }
-      if constexpr (kEnd < shape.cols) panels<kEnd, kMaxLanes, shape>(a, b, c, epilogue);
+      panels<kEnd, kMaxLanes, shape>(a, b, c, epilogue);
     }
   }
 }
