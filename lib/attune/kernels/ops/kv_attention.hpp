@@ -6,6 +6,8 @@
 // ops/reduce.hpp. Sums over blocks that begin at its multiples therefore have the same bits as a whole row.
 #pragma once
 
+#include <concepts>
+
 #include <attune/kernels/algorithm.hpp>
 #include <attune/kernels/cortex_m/kv_attention.hpp>
 #include <attune/kernels/ops/gemm.hpp>
@@ -43,16 +45,20 @@ template <int kDepth, class Scalar>
 /// scores[blocks · kCacheBlock] = query[kDepth] · each key, in the order of ops/gemm.hpp.
 template <int kDepth, class Scalar>
 ATTUNE_INLINE void block_scores(int blocks, const Scalar* query, const Scalar* keys, Scalar* scores) {
-#if ATTUNE_CORTEX_M_FPU
-  if constexpr (std::is_same_v<Scalar, float> && kDepth == 8) {
-    return detail::scores_of_eight(blocks, query, keys, scores);
-  }
-  if constexpr (std::is_same_v<Scalar, float> && kDepth <= kDepthBlock) {
-    return detail::scores_of_blocks(blocks, query, keys, scores, kDepth);
-  }
-#endif
   detail::portable_block_scores<kDepth>(blocks, query, keys, scores);
 }
+#if ATTUNE_CORTEX_M_FPU
+template <int kDepth, std::same_as<float> Scalar>
+  requires(kDepth <= kDepthBlock && kDepth != 8)
+ATTUNE_INLINE void block_scores(int blocks, const Scalar* query, const Scalar* keys, Scalar* scores) {
+  detail::scores_of_blocks(blocks, query, keys, scores, kDepth);
+}
+template <int kDepth, std::same_as<float> Scalar>
+  requires(kDepth == 8)
+ATTUNE_INLINE void block_scores(int blocks, const Scalar* query, const Scalar* keys, Scalar* scores) {
+  detail::scores_of_eight(blocks, query, keys, scores);
+}
+#endif
 
 /// Blocks of a row with scaled scores known to be at most kMaxScore from zero. Their exponentials need no
 /// check for underflow. Empty: first = end.
@@ -91,15 +97,14 @@ template <class Scalar>
 
 /// softmax_rows() of `scale` > 0 times one row of `blocks` · kCacheBlock scalars, at least one block.
 template <class Scalar>
-ATTUNE_INLINE void block_softmax(int blocks, Scalar* row, Scalar scale,
-                                 [[maybe_unused]] BoundedBlocks bounded = {}) {
-#if ATTUNE_CORTEX_M_FPU
-  if constexpr (std::is_same_v<Scalar, float>) {
-    return detail::softmax_of_blocks(blocks, row, scale, bounded.first, bounded.end);
-  }
-#endif
+ATTUNE_INLINE void block_softmax(int blocks, Scalar* row, Scalar scale, BoundedBlocks = {}) {
   detail::portable_block_softmax(blocks, row, scale);
 }
+#if ATTUNE_CORTEX_M_FPU
+ATTUNE_INLINE void block_softmax(int blocks, float* row, float scale, BoundedBlocks bounded = {}) {
+  detail::softmax_of_blocks(blocks, row, scale, bounded.first, bounded.end);
+}
+#endif
 
 /// Σ x², in order, rounded as multiply_add() rounds.
 template <int kSize, class Scalar>
@@ -150,15 +155,16 @@ ATTUNE_INLINE void add_weighted_columns(int count, const Scalar* weights, const 
 /// sums[kCols] = 0.
 template <int kCols, class Scalar>
 ATTUNE_INLINE void clear_sums(Scalar* sums) {
-#if ATTUNE_CORTEX_M_FPU
-  if constexpr (std::is_same_v<Scalar, float> && kCols % detail::kTileSide == 0) {  // compilers call memset
-    using P = detail::TileRow;
-    for (int j = 0; j < kCols; j += kLanes<P>) store(sums + j, broadcast<P>(0.0f));
-    return;
-  }
-#endif
   for (int j = 0; j < kCols; ++j) sums[j] = 0;
 }
+#if ATTUNE_CORTEX_M_FPU
+template <int kCols, std::same_as<float> Scalar>
+  requires(kCols % detail::kTileSide == 0)
+ATTUNE_INLINE void clear_sums(Scalar* sums) {  // compilers call memset
+  using P = detail::TileRow;
+  for (int j = 0; j < kCols; j += kLanes<P>) store(sums + j, broadcast<P>(0.0f));
+}
+#endif
 
 /// sums[kCols] += weights[i] · rows[i, kCols], each `i` added to the sum so far, in rising order.
 template <int kCols, class Scalar>

@@ -3,6 +3,8 @@
 // A vector unit of 4, 8 or 16 lanes computes this order directly; a scalar unit computes it lane by lane.
 #pragma once
 
+#include <concepts>
+
 #include <attune/kernels/algorithm.hpp>
 #include <attune/kernels/cortex_m/registers.hpp>
 #include <attune/kernels/portable/partial_sums.hpp>
@@ -78,10 +80,7 @@ ATTUNE_INLINE Scalar sum(const Term& term) {
 /// run-time number. Elsewhere it stays the same: a std::integral_constant if the compiler knows the size.
 template <class Scalar, class Size>
 constexpr auto size_for_rows(Size size) {
-  if constexpr (kIsScalar<Packet<Scalar>>)
-    return static_cast<int>(size);
-  else
-    return size;
+  return static_cast<std::conditional_t<kIsScalar<Packet<Scalar>>, int, Size>>(size);
 }
 
 /// Σ term(i), i in [0, size), in the same order.
@@ -114,41 +113,12 @@ ATTUNE_INLINE Scalar sum(int size, const Term& term) {
 /// Σ of kSize contiguous scalars, in the same order.
 template <int kSize, class Scalar>
 ATTUNE_INLINE Scalar sum_of(const Scalar* x) {
-#if ATTUNE_CORTEX_M_FPU && !ATTUNE_FOR_SIZE
-  if constexpr (std::is_same_v<Scalar, float> && kSize >= kSumLanes) {
-    constexpr int kRest = kSize % kSumLanes;
-    detail::ManyRegisters lanes = detail::load_many(x);
-    for (int i = kSumLanes; i < kSize - kRest; i += kSumLanes) {
-      ATTUNE_UNROLL for (int l = 0; l < kSumLanes; ++l) lanes.lane[l] = add(lanes.lane[l], x[i + l]);
-    }
-    ATTUNE_UNROLL for (int l = 0; l < kRest; ++l) {
-      lanes.lane[l] = add(lanes.lane[l], x[kSize - kRest + l]);
-    }
-    ATTUNE_UNROLL for (int half = kSumLanes / 2; half >= 1; half /= 2) {
-      ATTUNE_UNROLL for (int l = 0; l < half; ++l) lanes.lane[l] = add(lanes.lane[l], lanes.lane[l + half]);
-    }
-    return lanes.lane[0];
-  }
-#elif ATTUNE_CORTEX_M_FPU
-  if constexpr (std::is_same_v<Scalar, float> && kSize == kSumLanes) return detail::fold_of_many(x);
-#elif ATTUNE_MVE
-  if constexpr (std::is_same_v<Scalar, float> && kSize == kSumLanes) {
-    const float32x4_t low = add(load<float32x4_t>(x), load<float32x4_t>(x + 8));
-    return sum_of_lanes(add(low, add(load<float32x4_t>(x + 4), load<float32x4_t>(x + 12))));
-  }
-#endif
   return sum<Scalar, kSize>([x]<class P>(int i) ATTUNE_INLINE_LAMBDA { return load<P>(x + i); });
 }
 
 /// Σ xᵢ·yᵢ of kSize scalars, in the same order.
 template <int kSize, class Scalar>
 ATTUNE_INLINE Scalar dot_of(const Scalar* x, const Scalar* y) {
-#if ATTUNE_CORTEX_M_FPU && !ATTUNE_FOR_SIZE
-  if constexpr (std::is_same_v<Scalar, float>) {
-    if constexpr (kSize == detail::kManyRegisters) return detail::dot_of_many(x, y);
-    if constexpr (kSize > detail::kManyRegisters) return detail::dot_of_many(kSize, x, y);
-  }
-#endif
   return sum<Scalar, kSize>([x, y]<class P>(int i)
                                 ATTUNE_INLINE_LAMBDA { return multiply(load<P>(x + i), load<P>(y + i)); });
 }
@@ -179,18 +149,57 @@ ATTUNE_INLINE Scalar largest(const Term& term) {
 /// The largest of kSize contiguous scalars.
 template <int kSize, class Scalar>
 ATTUNE_INLINE Scalar largest_of(const Scalar* x) {
-#if ATTUNE_CORTEX_M_FPU && !ATTUNE_FOR_SIZE
-  if constexpr (std::is_same_v<Scalar, float> && kSize >= detail::kManyRegisters) {
-    return detail::largest_of_many(x, kSize);
-  }
-#elif ATTUNE_MVE
-  if constexpr (std::is_same_v<Scalar, float> && kSize % 4 == 0) {
-    float32x4_t best = load<float32x4_t>(x);
-    for (int i = 4; i < kSize; i += 4) best = maximum(best, load<float32x4_t>(x + i));
-    return largest_lane(best);
-  }
-#endif
   return largest<Scalar, kSize>([x]<class P>(int i) ATTUNE_INLINE_LAMBDA { return load<P>(x + i); });
 }
+
+#if ATTUNE_CORTEX_M_FPU && ATTUNE_FOR_SIZE
+
+template <int kSize, std::same_as<float> Scalar>
+  requires(kSize == kSumLanes)
+ATTUNE_INLINE Scalar sum_of(const Scalar* x) { return detail::fold_of_many(x); }
+
+#elif ATTUNE_CORTEX_M_FPU
+
+template <int kSize, std::same_as<float> Scalar>
+  requires(kSize >= kSumLanes)
+ATTUNE_INLINE Scalar sum_of(const Scalar* x) {
+  constexpr int kRest = kSize % kSumLanes;
+  detail::ManyRegisters lanes = detail::load_many(x);
+  for (int i = kSumLanes; i < kSize - kRest; i += kSumLanes) {
+    ATTUNE_UNROLL for (int l = 0; l < kSumLanes; ++l) lanes.lane[l] = add(lanes.lane[l], x[i + l]);
+  }
+  ATTUNE_UNROLL for (int l = 0; l < kRest; ++l) { lanes.lane[l] = add(lanes.lane[l], x[kSize - kRest + l]); }
+  ATTUNE_UNROLL for (int half = kSumLanes / 2; half >= 1; half /= 2) {
+    ATTUNE_UNROLL for (int l = 0; l < half; ++l) lanes.lane[l] = add(lanes.lane[l], lanes.lane[l + half]);
+  }
+  return lanes.lane[0];
+}
+template <int kSize, std::same_as<float> Scalar>
+  requires(kSize > detail::kManyRegisters)
+ATTUNE_INLINE Scalar dot_of(const Scalar* x, const Scalar* y) { return detail::dot_of_many(kSize, x, y); }
+template <int kSize, std::same_as<float> Scalar>
+  requires(kSize == detail::kManyRegisters)
+ATTUNE_INLINE Scalar dot_of(const Scalar* x, const Scalar* y) { return detail::dot_of_many(x, y); }
+template <int kSize, std::same_as<float> Scalar>
+  requires(kSize >= detail::kManyRegisters)
+ATTUNE_INLINE Scalar largest_of(const Scalar* x) { return detail::largest_of_many(x, kSize); }
+
+#elif ATTUNE_MVE
+
+template <int kSize, std::same_as<float> Scalar>
+  requires(kSize == kSumLanes)
+ATTUNE_INLINE Scalar sum_of(const Scalar* x) {
+  const float32x4_t low = add(load<float32x4_t>(x), load<float32x4_t>(x + 8));
+  return sum_of_lanes(add(low, add(load<float32x4_t>(x + 4), load<float32x4_t>(x + 12))));
+}
+template <int kSize, std::same_as<float> Scalar>
+  requires(kSize % 4 == 0)
+ATTUNE_INLINE Scalar largest_of(const Scalar* x) {
+  float32x4_t best = load<float32x4_t>(x);
+  for (int i = 4; i < kSize; i += 4) best = maximum(best, load<float32x4_t>(x + i));
+  return largest_lane(best);
+}
+
+#endif
 
 }  // namespace ATTUNE_NAMESPACE::kernels

@@ -1,6 +1,7 @@
 // Passes over the rows of a matrix: bias gradient, scaling, copies with a stride.
 #pragma once
 
+#include <concepts>
 #include <cstring>
 #include <type_traits>
 
@@ -14,22 +15,24 @@ namespace ATTUNE_NAMESPACE::kernels {
 /// is the number of used rows, at least one.
 template <int kRows, int kCols, int kRowStride, class Scalar, class Rows = std::integral_constant<int, kRows>>
 [[gnu::noinline]] void add_column_sums(const Scalar* x, Scalar* sums, Rows rows = {}) {
-#if ATTUNE_CORTEX_M_FPU
-  if constexpr (std::is_same_v<Scalar, float> && kCols >= 8) {
-    constexpr int kEights = kCols / 8 * 8;
-    detail::add_sums_of_eights(rows, kEights, x, sums, 4 * kRowStride);
-    if constexpr (kEights < kCols) {
-      add_column_sums<kRows, kCols - kEights, kRowStride>(x + kEights, sums + kEights, rows);
-    }
-    return;
-  }
-#endif
   for_each_packet<Scalar>(kCols, [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
     P column = load<P>(x + j);
     for (int i = 1; i < rows; ++i) column = add(column, load<P>(x + i * kRowStride + j));
     store(sums + j, add(load<P>(sums + j), column));
   });
 }
+#if ATTUNE_CORTEX_M_FPU
+template <int kRows, int kCols, int kRowStride, std::same_as<float> Scalar,
+          class Rows = std::integral_constant<int, kRows>>
+  requires(kCols >= 8)
+[[gnu::noinline]] void add_column_sums(const Scalar* x, Scalar* sums, Rows rows = {}) {
+  constexpr int kEights = kCols / 8 * 8;
+  detail::add_sums_of_eights(rows, kEights, x, sums, 4 * kRowStride);
+  if constexpr (kEights < kCols) {
+    add_column_sums<kRows, kCols - kEights, kRowStride>(x + kEights, sums + kEights, rows);
+  }
+}
+#endif
 
 namespace detail {
 

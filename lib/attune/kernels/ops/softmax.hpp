@@ -167,14 +167,17 @@ template <class Scalar>
 constexpr Scalar given_value(RowValues<Scalar> kept, int i) {
   return kept.values[i];
 }
-template <class Scalar, class Stored>
-ATTUNE_INLINE void store_values([[maybe_unused]] Stored kept, [[maybe_unused]] int row,
-                                [[maybe_unused]] Scalar shift, [[maybe_unused]] Scalar inverse) {
-  if constexpr (std::is_same_v<Stored, Scalar*>) {
-    kept[2 * row] = shift, kept[2 * row + 1] = inverse;
-  } else if constexpr (std::is_same_v<Stored, RowValues<Scalar>>) {
-    if (!kept.given && kept.values != nullptr) store_values(kept.values, row, shift, inverse);
-  }
+template <class Scalar>
+ATTUNE_INLINE void store_values(std::nullptr_t, int, Scalar, Scalar) {}
+template <class Scalar>
+ATTUNE_INLINE void store_values(const Scalar*, int, Scalar, Scalar) {}
+template <class Scalar>
+ATTUNE_INLINE void store_values(Scalar* kept, int row, Scalar shift, Scalar inverse) {
+  kept[2 * row] = shift, kept[2 * row + 1] = inverse;
+}
+template <class Scalar>
+ATTUNE_INLINE void store_values(RowValues<Scalar> kept, int row, Scalar shift, Scalar inverse) {
+  if (!kept.given && kept.values != nullptr) store_values(kept.values, row, shift, inverse);
 }
 
 }  // namespace detail

@@ -5,6 +5,8 @@
 // check. Otherwise terms with a factor of zero are left out of the same sums.
 #pragma once
 
+#include <concepts>
+
 #include <attune/kernels/ops/finite.hpp>
 #include <attune/kernels/ops/partial_gemm.hpp>
 
@@ -31,14 +33,14 @@ template <class Scalar>
 
 /// Whether a row has only zeros. Lanes (simd/lanes.hpp) are not checked: false.
 template <class Scalar>
-[[gnu::noinline]] bool is_zero_row([[maybe_unused]] int size, [[maybe_unused]] const Scalar* row) {
-  if constexpr (std::is_floating_point_v<Scalar>) {
-    int j = 0;
-    while (j < size && row[j] == 0) ++j;
-    return j == size;
-  } else {
-    return false;
-  }
+constexpr bool is_zero_row(int, const Scalar*) {
+  return false;
+}
+template <std::floating_point Scalar>
+[[gnu::noinline]] bool is_zero_row(int size, const Scalar* row) {
+  int j = 0;
+  while (j < size && row[j] == 0) ++j;
+  return j == size;
 }
 /// Clears the rows of `to` that are zero in `from`.
 template <class From, class To>
@@ -91,11 +93,10 @@ struct FloatProducts {
   }
   template <class A, class B, class C, class Epilogue = Assign>
   ATTUNE_INLINE static void gemm(const A& a, const B& b, const C& c, Epilogue epilogue = {}) {
-    if constexpr (std::is_same_v<Epilogue, NextBlock>) {
-      kernels::gemm(a, b, c, Continue{});
-    } else {
-      kernels::gemm(a, b, c, epilogue);
-    }
+    kernels::gemm(a, b, c, epilogue);
+  }
+  ATTUNE_INLINE static void gemm(const auto& a, const auto& b, const auto& c, NextBlock) {
+    kernels::gemm(a, b, c, Continue{});
   }
 };
 
@@ -165,12 +166,11 @@ struct OwnZeroSkippingOf {
  private:
   template <class View>
   static auto contiguous(const View& view) {
-    if constexpr (View::col_stride == 1) {
-      return view;
-    } else {
-      return view.transpose();
-    }
+    return view.transpose();
   }
+  template <class View>
+    requires(View::col_stride == 1)
+  static auto contiguous(const View& view) { return view; }
 };
 using OwnZeroSkipping = OwnZeroSkippingOf<FloatProducts>;
 
