@@ -32,17 +32,16 @@ namespace ATTUNE_NAMESPACE::kernels {
 
 namespace detail {
 
+template <class Scalar, class P, int kMaxLanes, class Half = typename PacketTraits<P>::Half>
+struct Narrow : Narrow<Scalar, Half, kMaxLanes> {};
 template <class Scalar, class P, int kMaxLanes>
-constexpr auto narrow() {
-  using Half = typename PacketTraits<P>::Half;
-  if constexpr (PacketTraits<P>::kLanes <= kMaxLanes) {
-    return std::type_identity<P>{};
-  } else if constexpr (std::is_same_v<Half, P>) {
-    return std::type_identity<Scalar>{};
-  } else {
-    return narrow<Scalar, Half, kMaxLanes>();
-  }
-}
+struct Narrow<Scalar, P, kMaxLanes, P> : std::type_identity<Scalar> {};
+template <class Scalar, class P, int kMaxLanes, class Half>
+  requires(PacketTraits<P>::kLanes <= kMaxLanes)
+struct Narrow<Scalar, P, kMaxLanes, Half> : std::type_identity<P> {};
+template <class Scalar, class P, int kMaxLanes>
+  requires(PacketTraits<P>::kLanes <= kMaxLanes)
+struct Narrow<Scalar, P, kMaxLanes, P> : std::type_identity<P> {};
 
 }  // namespace detail
 
@@ -51,8 +50,7 @@ inline constexpr int kAnyLanes = 1 << 10;
 
 /// The widest packet of at most `kMaxLanes` lanes; `Scalar` itself if there is none.
 template <class Scalar, int kMaxLanes = kAnyLanes>
-using Packet =
-    typename decltype(detail::narrow<Scalar, typename detail::WidestPacket<Scalar>::type, kMaxLanes>())::type;
+using Packet = typename detail::Narrow<Scalar, typename detail::WidestPacket<Scalar>::type, kMaxLanes>::type;
 
 template <class P>
 inline constexpr int kLanes = PacketTraits<P>::kLanes;
@@ -94,11 +92,14 @@ ATTUNE_INLINE P broadcast(Scalar value) {
 /// again.
 template <class Scalar>
 ATTUNE_INLINE Scalar in_register(Scalar value) {
-#if ATTUNE_CORTEX_M_FPU
-  if constexpr (std::is_same_v<Scalar, float>) asm("" : "+t"(value));
-#endif
   return value;
 }
+#if ATTUNE_CORTEX_M_FPU
+ATTUNE_INLINE float in_register(float value) {
+  asm("" : "+t"(value));
+  return value;
+}
+#endif
 
 template <class P>
 ATTUNE_INLINE P add(const P& a, const P& b) {
@@ -118,11 +119,11 @@ ATTUNE_INLINE P multiply(const P& a, const P& b) {
 /// The same with one number for all lanes of a.
 template <class P>
 ATTUNE_INLINE P multiple(ScalarOf<P> a, const P& b) {
-#if ATTUNE_MVE
-  if constexpr (std::is_same_v<P, float32x4_t>) return vmulq_n_f32(b, a);
-#endif
   return multiply(broadcast<P>(a), b);
 }
+#if ATTUNE_MVE
+ATTUNE_INLINE float32x4_t multiple(float a, const float32x4_t& b) { return vmulq_n_f32(b, a); }
+#endif
 
 /// −a.
 template <class P>
@@ -147,11 +148,13 @@ ATTUNE_INLINE P multiply_add(const P& a, const P& b, const P& c) {
 /// The same with one number for all lanes of a.
 template <class P>
 ATTUNE_INLINE P add_multiple(ScalarOf<P> a, const P& b, const P& c) {
-#if ATTUNE_MVE && ATTUNE_FUSED
-  if constexpr (std::is_same_v<P, float32x4_t>) return vfmaq_n_f32(c, b, a);
-#endif
   return multiply_add(broadcast<P>(a), b, c);
 }
+#if ATTUNE_MVE && ATTUNE_FUSED
+ATTUNE_INLINE float32x4_t add_multiple(float a, const float32x4_t& b, const float32x4_t& c) {
+  return vfmaq_n_f32(c, b, a);
+}
+#endif
 
 /// c − a · b, rounded like multiply_add.
 template <class P>
@@ -169,14 +172,8 @@ ATTUNE_INLINE P maximum(const P& a, const P& b) {
 }
 
 /// |a|.
-template <class P>
-ATTUNE_INLINE P magnitude(const P& a) {
-  if constexpr (std::is_same_v<P, float>) {
-    return __builtin_fabsf(a);
-  } else {
-    return __builtin_fabs(a);
-  }
-}
+ATTUNE_INLINE float magnitude(const float& a) { return __builtin_fabsf(a); }
+ATTUNE_INLINE double magnitude(const double& a) { return __builtin_fabs(a); }
 
 /// `x < bound ? then : otherwise`, lane by lane; a NaN takes `otherwise`.
 template <class P>
@@ -200,29 +197,35 @@ ATTUNE_INLINE void transpose_four(P* rows) {
 /// Whether a bit of a packet, of 16 bytes or more, is set.
 template <class Bits>
 ATTUNE_INLINE bool any_bit(const Bits& bits) {
-#if defined(__AVX512F__)
-  if constexpr (sizeof(Bits) == 64) {
-    const auto all = std::bit_cast<__m512i>(bits);
-    return _mm512_test_epi32_mask(all, all) != 0;
-  }
-#endif
-#if defined(__AVX__)
-  if constexpr (sizeof(Bits) == 32) {
-    const auto all = std::bit_cast<__m256i>(bits);
-    return _mm256_testz_si256(all, all) == 0;
-  }
-#endif
-#if defined(__SSE2__)
-  if constexpr (sizeof(Bits) == 16) {
-    const __m128i zeros = _mm_cmpeq_epi8(std::bit_cast<__m128i>(bits), _mm_setzero_si128());
-    return _mm_movemask_epi8(zeros) != 0xFFFF;
-  }
-#endif
   std::uint64_t words[sizeof(Bits) / sizeof(std::uint64_t)], any = 0;
   std::memcpy(words, &bits, sizeof bits);
   for (const std::uint64_t element : words) any |= element;
   return any != 0;
 }
+#if defined(__SSE2__)
+template <class Bits>
+  requires(sizeof(Bits) == 16)
+ATTUNE_INLINE bool any_bit(const Bits& bits) {
+  const __m128i zeros = _mm_cmpeq_epi8(std::bit_cast<__m128i>(bits), _mm_setzero_si128());
+  return _mm_movemask_epi8(zeros) != 0xFFFF;
+}
+#endif
+#if defined(__AVX__)
+template <class Bits>
+  requires(sizeof(Bits) == 32)
+ATTUNE_INLINE bool any_bit(const Bits& bits) {
+  const auto all = std::bit_cast<__m256i>(bits);
+  return _mm256_testz_si256(all, all) == 0;
+}
+#endif
+#if defined(__AVX512F__)
+template <class Bits>
+  requires(sizeof(Bits) == 64)
+ATTUNE_INLINE bool any_bit(const Bits& bits) {
+  const auto all = std::bit_cast<__m512i>(bits);
+  return _mm512_test_epi32_mask(all, all) != 0;
+}
+#endif
 
 namespace detail {
 
@@ -235,13 +238,10 @@ ATTUNE_INLINE P lane_by_lane(Function function, const Operands&... operands) {
   Array<Scalar, kLanes<P>> out;
   int operand = 0;
   (store(in[operand++], operands), ...);
-  for (int lane = 0; lane < kLanes<P>; ++lane) {
-    if constexpr (kArity == 1) {
-      out[lane] = function(in[0][lane]);
-    } else {
-      out[lane] = function(in[0][lane], in[1][lane]);
-    }
+  [&]<int... k>(std::integer_sequence<int, k...>) {
+    for (int lane = 0; lane < kLanes<P>; ++lane) out[lane] = function(in[k][lane]...);
   }
+  (std::make_integer_sequence<int, kArity>{});
   return load<P>(out);
 }
 
@@ -250,13 +250,15 @@ ATTUNE_INLINE P lane_by_lane(Function function, const Operands&... operands) {
 /// a / b, correctly rounded. 32-bit NEON has only an estimate, so its lanes go through the scalar unit.
 template <class P>
 ATTUNE_INLINE P divide(const P& a, const P& b) {
-#if defined(__ARM_NEON) && !defined(__aarch64__)
-  if constexpr (!kIsScalar<P>) {
-    return detail::lane_by_lane<P>([](auto x, auto y) { return x / y; }, a, b);
-  }
-#endif
   return a / b;
 }
+#if defined(__ARM_NEON) && !defined(__aarch64__)
+template <class P>
+  requires(!kIsScalar<P>)
+ATTUNE_INLINE P divide(const P& a, const P& b) {
+  return detail::lane_by_lane<P>([](auto x, auto y) { return x / y; }, a, b);
+}
+#endif
 
 /// √a, correctly rounded. Does not use libm's square root, which keeps errno.
 ATTUNE_INLINE float square_root(float a) {

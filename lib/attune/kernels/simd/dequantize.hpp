@@ -7,6 +7,7 @@
 // Scales of rows multiply B's elements, Σ_k a_ik·(s_k·q_kj). Each product with a scale is rounded once.
 #pragma once
 
+#include <concepts>
 #include <cstring>
 
 #include <attune/kernels/matrix_view.hpp>
@@ -130,20 +131,20 @@ ATTUNE_INLINE float32x4_t dequantize_mve(const Float16* from) {
 // Dequantizes one element, as the FPU does. With lanes, the same number in each lane.
 template <class Scalar, class Element>
 ATTUNE_INLINE Scalar dequantize_scalar(Element element) {
-  if constexpr (std::is_floating_point_v<Element>) {
-    return Scalar(element);
-  } else
-#if ATTUNE_CORTEX_M_FPU
-      if constexpr (std::is_same_v<Element, Float16>) {
-    float value = std::bit_cast<float>(std::uint32_t{element.bits});
-    asm("vcvtb.f32.f16 %0,%0" : "+t"(value));
-    return static_cast<Scalar>(value);
-  } else
-#endif
-  {
-    return static_cast<Scalar>(attune::dequantize(element));
-  }
+  return static_cast<Scalar>(attune::dequantize(element));
 }
+template <class Scalar, std::floating_point Number>
+ATTUNE_INLINE Scalar dequantize_scalar(Number number) {
+  return Scalar(number);
+}
+#if ATTUNE_CORTEX_M_FPU
+template <class Scalar>
+ATTUNE_INLINE Scalar dequantize_scalar(Float16 element) {
+  float value = std::bit_cast<float>(std::uint32_t{element.bits});
+  asm("vcvtb.f32.f16 %0,%0" : "+t"(value));
+  return static_cast<Scalar>(value);
+}
+#endif
 
 /// Whether a packet of B may be gathered from elements that are not adjacent.
 template <class P, class B>
@@ -226,11 +227,12 @@ template <class Element, class Scalar, int kRows, int kCols, int kRowStride, int
           ScalesOf kScalesOf>
 ATTUNE_INLINE auto operand_of(
     const QuantizedView<Element, Scalar, kRows, kCols, kRowStride, kColStride, kScalesOf>& b) {
-  if constexpr (kScalesOf == ScalesOf::kRows) {
-    return ScaledRows<Element, Scalar>{b.data, b.scale};
-  } else {
-    return b.data;
-  }
+  return b.data;
+}
+template <class Element, class Scalar, int kRows, int kCols, int kRowStride, int kColStride>
+ATTUNE_INLINE auto operand_of(
+    const QuantizedView<Element, Scalar, kRows, kCols, kRowStride, kColStride, ScalesOf::kRows>& b) {
+  return ScaledRows<Element, Scalar>{b.data, b.scale};
 }
 
 }  // namespace detail

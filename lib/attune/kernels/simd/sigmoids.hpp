@@ -120,63 +120,70 @@ inline constexpr TailColumns kTailColumns = [] {
 }();
 #endif
 
+// The row of z.
+ATTUNE_INLINE const float* tail_row(std::uint32_t bits) { return kTail.rows[bits % kTailRows]; }
+
 // The coefficients of each lane's row.
 template <class P>
-ATTUNE_INLINE void tail_coefficients(const P& z, P (&c)[kTailTerms + 1]) {
-  const auto row = [](std::uint32_t bits) { return kTail.rows[bits % kTailRows]; };
-  if constexpr (kIsScalar<P>) {
-    const float* const from = row(std::bit_cast<std::uint32_t>(z));
-    ATTUNE_UNROLL for (int k = 0; k < kTailTerms; ++k) c[k] = from[k];
-    return;
-  }
+requires kIsScalar<P> ATTUNE_INLINE void tail_coefficients(const P& z, P (&c)[kTailTerms + 1]) {
+  const float* const from = tail_row(std::bit_cast<std::uint32_t>(z));
+  ATTUNE_UNROLL for (int k = 0; k < kTailTerms; ++k) c[k] = from[k];
+}
 #if ATTUNE_MVE
-  if constexpr (std::is_same_v<P, float32x4_t>) {
-    const uint32x4_t first = vshlq_n_u32(vandq_u32(vreinterpretq_u32_f32(z), vdupq_n_u32(kTailRows - 1)), 3);
-    ATTUNE_UNROLL for (int k = 0; k < kTailTerms; ++k) {
-      c[k] = vldrwq_gather_shifted_offset_f32(kTail.rows[0] + k, first);
-    }
-    return;
+template <class P>
+  requires(kLanes<P> == 4)
+ATTUNE_INLINE void tail_coefficients(const P& z, P (&c)[kTailTerms + 1]) {
+  const uint32x4_t first = vshlq_n_u32(vandq_u32(vreinterpretq_u32_f32(z), vdupq_n_u32(kTailRows - 1)), 3);
+  ATTUNE_UNROLL for (int k = 0; k < kTailTerms; ++k) {
+    c[k] = vldrwq_gather_shifted_offset_f32(kTail.rows[0] + k, first);
   }
-#endif
-#if defined(__AVX512F__)
-  if constexpr (kLanes<P> == 16) {
-    ATTUNE_UNROLL for (int k = 0; k < kTailTerms; ++k) {
-      c[k] = _mm512_maskz_permutexvar_ps(0xFFFF, _mm512_castps_si512(z),
-                                         _mm512_load_ps(kTailColumns.columns[k]));
-    }
-    return;
+}
+#else
+template <class P>
+  requires(kLanes<P> == 4)
+ATTUNE_INLINE void tail_coefficients(const P& z, P (&c)[kTailTerms + 1]) {
+  std::uint32_t bits[4];
+  std::memcpy(bits, &z, sizeof z);
+  ATTUNE_UNROLL for (int lane = 0; lane < 4; ++lane) {
+    c[lane] = load<P>(tail_row(bits[lane]));
+    c[lane + 4] = load<P>(tail_row(bits[lane]) + 4);
   }
+  transpose_four(c);
+  transpose_four(c + 4);
+}
 #endif
 #if defined(__AVX2__)
-  if constexpr (kLanes<P> == 8) {
-    const __m256i index = _mm256_castps_si256(z);
-    const __m256 high = _mm256_castsi256_ps(_mm256_slli_epi32(index, 28));  // bit 3 as a sign
-    ATTUNE_UNROLL for (int k = kTailTerms - 1; k >= 0; --k) {
-      const float* const column = kTailColumns.columns[k];
-      c[k] = _mm256_blendv_ps(_mm256_permutevar8x32_ps(_mm256_load_ps(column), index),
-                              _mm256_permutevar8x32_ps(_mm256_load_ps(column + 8), index), high);
-    }
-    return;
+template <class P>
+  requires(kLanes<P> == 8)
+ATTUNE_INLINE void tail_coefficients(const P& z, P (&c)[kTailTerms + 1]) {
+  const __m256i index = _mm256_castps_si256(z);
+  const __m256 high = _mm256_castsi256_ps(_mm256_slli_epi32(index, 28));  // bit 3 as a sign
+  ATTUNE_UNROLL for (int k = kTailTerms - 1; k >= 0; --k) {
+    const float* const column = kTailColumns.columns[k];
+    c[k] = _mm256_blendv_ps(_mm256_permutevar8x32_ps(_mm256_load_ps(column), index),
+                            _mm256_permutevar8x32_ps(_mm256_load_ps(column + 8), index), high);
   }
+}
 #endif
-  if constexpr (!kIsScalar<P>) {
-    constexpr int lanes = kLanes<P>;
-    Array<std::uint32_t, lanes> bits;
-    std::memcpy(bits, &z, sizeof z);
-    if constexpr (lanes == 4 && !ATTUNE_MVE) {
-      ATTUNE_UNROLL for (int lane = 0; lane < 4; ++lane) {
-        c[lane] = load<P>(row(bits[lane]));
-        c[lane + 4] = load<P>(row(bits[lane]) + 4);
-      }
-      transpose_four(c);
-      transpose_four(c + 4);
-    } else {
-      for (int k = 0; k < kTailTerms; ++k) {
-        Array<float, lanes> column;
-        for (int lane = 0; lane < lanes; ++lane) column[lane] = row(bits[lane])[k];
-        c[k] = load<P>(column);
-      }
-    }
+#if defined(__AVX512F__)
+template <class P>
+  requires(kLanes<P> == 16)
+ATTUNE_INLINE void tail_coefficients(const P& z, P (&c)[kTailTerms + 1]) {
+  ATTUNE_UNROLL for (int k = 0; k < kTailTerms; ++k) {
+    c[k] =
+        _mm512_maskz_permutexvar_ps(0xFFFF, _mm512_castps_si512(z), _mm512_load_ps(kTailColumns.columns[k]));
+  }
+}
+#endif
+template <class P>
+ATTUNE_INLINE void tail_coefficients(const P& z, P (&c)[kTailTerms + 1]) {
+  constexpr int lanes = kLanes<P>;
+  Array<std::uint32_t, lanes> bits;
+  std::memcpy(bits, &z, sizeof z);
+  for (int k = 0; k < kTailTerms; ++k) {
+    Array<float, lanes> column;
+    for (int lane = 0; lane < lanes; ++lane) column[lane] = tail_row(bits[lane])[k];
+    c[k] = load<P>(column);
   }
 }
 

@@ -90,57 +90,67 @@ ATTUNE_INLINE void read_once([[maybe_unused]] P& row) {
 // shuffle.
 template <class P, int kStride, class Stored>
 ATTUNE_INLINE P load_quads(const Stored* from) {
-#if defined(__AVX512F__)
-  if constexpr (kLanes<P> == 16) {
-    P quads = _mm512_castps128_ps512(load_of_b<__m128>(from));
-    quads = _mm512_insertf32x4(quads, load_of_b<__m128>(from + kStride), 1);
-    quads = _mm512_insertf32x4(quads, load_of_b<__m128>(from + 2 * kStride), 2);
-    return _mm512_insertf32x4(quads, load_of_b<__m128>(from + 3 * kStride), 3);
-  }
-#endif
-#if defined(__AVX__)
-  if constexpr (kLanes<P> == 8) {
-    return _mm256_insertf128_ps(_mm256_castps128_ps256(load_of_b<__m128>(from)),
-                                load_of_b<__m128>(from + kStride), 1);
-  }
-#endif
-  if constexpr (kLanes<P> == 4) return load_of_b<P>(from);
+  return load_of_b<P>(from);
 }
+#if defined(__AVX__)
+template <class P, int kStride, class Stored>
+  requires(kLanes<P> == 8)
+ATTUNE_INLINE P load_quads(const Stored* from) {
+  return _mm256_insertf128_ps(_mm256_castps128_ps256(load_of_b<__m128>(from)),
+                              load_of_b<__m128>(from + kStride), 1);
+}
+#endif
+#if defined(__AVX512F__)
+template <class P, int kStride, class Stored>
+  requires(kLanes<P> == 16)
+ATTUNE_INLINE P load_quads(const Stored* from) {
+  P quads = _mm512_castps128_ps512(load_of_b<__m128>(from));
+  quads = _mm512_insertf32x4(quads, load_of_b<__m128>(from + kStride), 1);
+  quads = _mm512_insertf32x4(quads, load_of_b<__m128>(from + 2 * kStride), 2);
+  return _mm512_insertf32x4(quads, load_of_b<__m128>(from + 3 * kStride), 3);
+}
+#endif
 
 // The first `count` scalars, then zeros; reads no scalar after them. Assembling them in memory would take
 // longer: a load waits for stores that it only partly covers.
 template <int count, class P, class Scalar>
 ATTUNE_INLINE P load_and_zeros(const Scalar* from) {
-  [[maybe_unused]] constexpr bool kFloat = std::is_same_v<Scalar, float>;
-  [[maybe_unused]] constexpr bool kDouble = std::is_same_v<Scalar, double>;
-#if defined(__AVX512F__)
-  if constexpr (kFloat && kLanes<P> == 16) {
-    return _mm512_maskz_loadu_ps((1u << count) - 1, from);
-  } else if constexpr (kDouble && kLanes<P> == 8) {
-    return _mm512_maskz_loadu_pd((1u << count) - 1, from);
-  }
-#endif
-#if defined(__AVX__)
-  if constexpr (kFloat && kLanes<P> == 8) {
-    return _mm256_maskload_ps(from, _mm256_setr_epi32(-(count > 0), -(count > 1), -(count > 2), -(count > 3),
-                                                      -(count > 4), -(count > 5), -(count > 6), 0));
-  } else if constexpr (kDouble && kLanes<P> == 4) {
-    return _mm256_maskload_pd(from, _mm256_setr_epi64x(-(count > 0), -(count > 1), -(count > 2), 0));
-  }
-#endif
-#if defined(__SSE2__)
-  if constexpr (kFloat && kLanes<P> == 4) {
-    if constexpr (count == 1) return _mm_load_ss(from);
-    const __m128 two = _mm_castsi128_ps(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(from)));
-    if constexpr (count == 2) return two;
-    if constexpr (count == 3) return _mm_movelh_ps(two, _mm_load_ss(from + 2));
-  } else if constexpr (kDouble && kLanes<P> == 2) {
-    return _mm_load_sd(from);
-  }
-#endif
   Array<Scalar, kLanes<P>> lanes{};
   std::memcpy(lanes, from, sizeof(Scalar) * count);
   return load<P>(lanes);
 }
+#if defined(__SSE2__)
+template <int count, class P>
+  requires(kLanes<P> == 4)
+ATTUNE_INLINE P load_and_zeros(const float* from) {
+  if constexpr (count == 1) return _mm_load_ss(from);
+  const __m128 two = _mm_castsi128_ps(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(from)));
+  return count == 2 ? two : _mm_movelh_ps(two, _mm_load_ss(from + 2));
+}
+template <int count, class P>
+  requires(kLanes<P> == 2)
+ATTUNE_INLINE P load_and_zeros(const double* from) { return _mm_load_sd(from); }
+#endif
+#if defined(__AVX__)
+template <int count, class P>
+  requires(kLanes<P> == 8)
+ATTUNE_INLINE P load_and_zeros(const float* from) {
+  return _mm256_maskload_ps(from, _mm256_setr_epi32(-(count > 0), -(count > 1), -(count > 2), -(count > 3),
+                                                    -(count > 4), -(count > 5), -(count > 6), 0));
+}
+template <int count, class P>
+  requires(kLanes<P> == 4)
+ATTUNE_INLINE P load_and_zeros(const double* from) {
+  return _mm256_maskload_pd(from, _mm256_setr_epi64x(-(count > 0), -(count > 1), -(count > 2), 0));
+}
+#endif
+#if defined(__AVX512F__)
+template <int count, class P>
+  requires(kLanes<P> == 16)
+ATTUNE_INLINE P load_and_zeros(const float* from) { return _mm512_maskz_loadu_ps((1u << count) - 1, from); }
+template <int count, class P>
+  requires(kLanes<P> == 8)
+ATTUNE_INLINE P load_and_zeros(const double* from) { return _mm512_maskz_loadu_pd((1u << count) - 1, from); }
+#endif
 
 }  // namespace ATTUNE_NAMESPACE::kernels::detail
