@@ -477,19 +477,18 @@ ATTUNE_INLINE void finish_int8(const std::int32_t* sums, const float* scales, Vi
 #undef ATTUNE_UNROLL_ROWS
 
 /// The loops that finish the sums of four rows with an epilogue, or null.
+using Int8Finish = void (*)(const std::int16_t*, const std::int8_t*, float*, const Int8FinishedLoops*);
 template <bool kTransposed, class Epilogue>
-inline constexpr auto kInt8Finished = [] {
-  using Loops = void (*)(const std::int16_t*, const std::int8_t*, float*, const Int8FinishedLoops*);
-  if constexpr (std::is_same_v<Epilogue, Assign>) {
-    return Loops{kTransposed ? int8_backward : int8_forward};
-  } else if constexpr (std::is_same_v<Epilogue, Accumulate>) {
-    return Loops{kTransposed ? int8_backward_add : int8_forward_add};
-  } else if constexpr (std::is_same_v<Epilogue, AddBias<float>> && !kTransposed) {
-    return Loops{int8_forward_bias};
-  } else {
-    return Loops{nullptr};
-  }
-}();
+inline constexpr Int8Finish kInt8Finished = nullptr;
+template <bool kTransposed>
+inline constexpr Int8Finish kInt8Finished<kTransposed, Assign> = kTransposed ? int8_backward : int8_forward;
+template <bool kTransposed>
+inline constexpr Int8Finish kInt8Finished<kTransposed, Accumulate> =
+    kTransposed ? int8_backward_add : int8_forward_add;
+template <>
+inline constexpr Int8Finish kInt8Finished<false, AddBias<float>> = int8_forward_bias;
+ATTUNE_INLINE const float* bias_of(const auto&) { return nullptr; }
+ATTUNE_INLINE const float* bias_of(const AddBias<float>& epilogue) { return epilogue.bias; }
 
 /// Whether a panel of at most 4 KB holds so many terms of four rows, or of one.
 constexpr bool fits_int8_panel(int depth) { return depth <= 2048; }
@@ -515,8 +514,6 @@ ATTUNE_INLINE void int8_panels(const float* a, int rows, const View& b, float* c
     }
     const int begin = kTransposed ? b.first : 0, end = begin + shape.cols;
     if constexpr (kRows == 4 && kFinishes) {
-      const float* bias = nullptr;
-      if constexpr (requires { epilogue.bias; }) bias = epilogue.bias;
       constexpr int kStep = kTransposed ? 256 : 16 * kCols,
                     kNext = (kTransposed ? 4 : 32) - kStep / 16 * kTerms;
       float* const to = c + row * shape.c_row;
@@ -524,8 +521,8 @@ ATTUNE_INLINE void int8_panels(const float* a, int rows, const View& b, float* c
       for (int k = begin, last; k < end; k = last) {
         last = kTransposed ? smaller(k / 16 * 16 + 16, end) : end;
         const std::int8_t* const weights = b.bytes + (kTransposed ? k / 16 * 16 * kCols + k % 16 * 2 : 0);
-        const Int8FinishedLoops loops{kStep, panel + 4 * kTerms, kNext, to + (last - begin), b.scale,
-                                      bias,  4 * shape.c_row,    scales};
+        const Int8FinishedLoops loops{kStep,   panel + 4 * kTerms, kNext,           to + (last - begin),
+                                      b.scale, bias_of(epilogue),  4 * shape.c_row, scales};
         kInt8Finished<kTransposed, Epilogue>(panel, weights, to + (k - begin), &loops);
       }
       return;

@@ -32,7 +32,7 @@ struct Int8Moments {
             moments.position + static_cast<std::uint32_t>(count)};
   }
 };
-/// Stands for moments that an update does not use.
+/// Stands for moments that an update does not use: zeros that nobody stores.
 struct NoMoments {
   friend NoMoments operator+(NoMoments, int) { return {}; }
 };
@@ -60,6 +60,17 @@ ATTUNE_INLINE P load_codes(const std::uint8_t* codes, float scale) {
         __builtin_convertvector((load_vector<Code, kWidth>(codes)), Vector<std::int32_t, kWidth>);
     return multiply(P(__builtin_convertvector(integers, Vector<float, kWidth>)), broadcast<P>(scale));
   }
+}
+// The scale of a block, and the numbers of some of its codes.
+ATTUNE_INLINE float block_scale(const Int8Moments& block) { return *block.scales; }
+ATTUNE_INLINE float block_scale(NoMoments) { return 0; }
+template <bool kRoots, class P>
+ATTUNE_INLINE P load_moments(const Int8Moments& block, int i, float scale) {
+  return load_codes<kRoots, P>(block.codes + i, scale);
+}
+template <bool kRoots, class P>
+ATTUNE_INLINE P load_moments(NoMoments, int, float) {
+  return broadcast<P>(0.0f);
 }
 
 // A block of new moments, and the bits of their largest magnitude, times two.
@@ -101,13 +112,16 @@ ATTUNE_INLINE void store_block(int count, const MomentsOfBlock& block, const Int
     int rounded = std::bit_cast<int>(add(code, 0x1.8p23f));
     // Rounding makes the largest product a unit larger than kLevels at times, and the dither then makes it 1
     // more: as a signed byte, 128 would be −128.
-    constexpr bool kDithered = !std::is_same_v<Rounding, RoundToNearest>;
     if constexpr (kRoots) rounded = larger(rounded, kZero + 1);
-    if constexpr (kDithered && !kRoots) rounded = larger(rounded, kZero - kLevels);
-    if constexpr (kDithered) rounded = smaller(rounded, kZero + kLevels);
+    if constexpr (!std::is_same_v<Rounding, RoundToNearest>) {
+      rounded = clamp(rounded, kZero - kLevels, kZero + kLevels);
+    }
     to.codes[i] = static_cast<std::uint8_t>(rounded & 0xFF);
   }
 }
+
+template <bool kRoots, class Rounding>
+ATTUNE_INLINE void store_block(int, const MomentsOfBlock&, NoMoments, const Rounding&) {}
 
 // Calls body(first, count) for each block of `size` parameters.
 template <class Body>
@@ -121,26 +135,24 @@ ATTUNE_INLINE void for_each_block(int size, const Body& body) {
 template <bool kEpsilonInside, bool kCoupled, class First, class Rounding>
 [[gnu::noinline]] void adam_update(int size, float* p, const float* g, First m, Int8Moments v,
                                    const AdamCoefficients<float>& coefficients, Rounding rounding) {
-  constexpr bool kFirst = std::is_same_v<First, Int8Moments>;
   const AdamCoefficients<float> c = coefficients;
   detail::for_each_block(size, [&](int begin, int count) ATTUNE_INLINE_LAMBDA {
     const Int8Moments roots = v + begin;
     const float root_scale = *roots.scales;
     detail::MomentsOfBlock first, root;
-    First firsts = m + begin;
-    float first_scale = 0;
-    if constexpr (kFirst) first_scale = *firsts.scales;
+    const First firsts = m + begin;
+    const float first_scale = detail::block_scale(firsts);
     for_each_packet<float>(count, [&]<class P>(int i) ATTUNE_INLINE_LAMBDA {
-      P parameter = load<P>(p + begin + i), m_packet = broadcast<P>(0.0f);
-      if constexpr (kFirst) m_packet = detail::load_codes<false, P>(firsts.codes + i, first_scale);
-      P v_packet = detail::load_codes<true, P>(roots.codes + i, root_scale);
+      P parameter = load<P>(p + begin + i);
+      P m_packet = detail::load_moments<false, P>(firsts, i, first_scale);
+      P v_packet = detail::load_moments<true, P>(roots, i, root_scale);
       v_packet = multiply(v_packet, v_packet);
       detail::adam_packet<kEpsilonInside, kCoupled>(parameter, load<P>(g + begin + i), m_packet, v_packet, c);
       store(p + begin + i, parameter);
-      if constexpr (kFirst) first.set(i, m_packet);
+      first.set(i, m_packet);
       root.set(i, square_root(v_packet));
     });
-    if constexpr (kFirst) detail::store_block<false>(count, first, firsts, rounding);
+    detail::store_block<false>(count, first, firsts, rounding);
     detail::store_block<true>(count, root, roots, rounding);
   });
 }

@@ -32,12 +32,9 @@ ATTUNE_INLINE void adam_packet(P& parameter, P gradient, P& first, P& second,
   first = multiply_add(gradient, broadcast<P>(c.one_minus_beta1), multiply(first, broadcast<P>(c.beta1)));
   second = multiply_add(multiply(gradient, gradient), broadcast<P>(c.one_minus_beta2),
                         multiply(second, broadcast<P>(c.beta2)));
-  P denominator;
-  if constexpr (kEpsilonInside) {
-    denominator = square_root(multiply_add(second, broadcast<P>(c.second_scale), broadcast<P>(c.epsilon)));
-  } else {
-    denominator = multiply_add(square_root(second), broadcast<P>(c.second_scale), broadcast<P>(c.epsilon));
-  }
+  const P scale = broadcast<P>(c.second_scale), epsilon = broadcast<P>(c.epsilon);
+  const P denominator = kEpsilonInside ? square_root(multiply_add(second, scale, epsilon))
+                                       : multiply_add(square_root(second), scale, epsilon);
   const P step = divide(multiply(first, broadcast<P>(c.step_size)), denominator);
   if constexpr (!kCoupled) parameter = multiply(parameter, broadcast<P>(c.decay));
   parameter = subtract(parameter, step);
