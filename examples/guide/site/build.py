@@ -208,7 +208,7 @@ def found_by_search(pages):
     """(text, link, shown beside it): headings, statuses and their texts, and messages of compilers and of the exporter."""
     status = ROOT / "lib/attune/core/status.hpp"
     texts = {name: "".join(re.findall(r'"([^"]*)"', literals)) for name, literals in
-             re.findall(r'case Status::(k\w+):\s*return ((?:"[^"]*"\s*)+);', status.read_text() if status.is_file() else "")}
+             re.findall(r'\{Status::(k\w+),\s*((?:"[^"]*"\s*)+)\}', status.read_text() if status.is_file() else "")}
     for page in pages:
         if page == "README.md":
             continue

@@ -69,118 +69,82 @@ enum class [[nodiscard]] Status : std::uint8_t{
     kPaddingToken = 53,       // padding where a model needs a token: a token would attend to padding alone
 };
 
+namespace detail {
+
+struct StatusMessage {
+  Status status;
+  const char* text;
+};
+inline constexpr StatusMessage kMessages[] = {
+    {Status::kOk, "ok"},
+    {Status::kInvalidLength, "a length or size does not fit the type"},
+    {Status::kIncompleteBatch, "too few sequences for an update: accumulate() first"},
+    {Status::kFullBatch, "the batch is full: update() first"},
+    {Status::kNotInitialized, "no parameters: initialize(), load() or resume() first"},
+    {Status::kUnderWay, "a pass in slices is unfinished: advance() it to its end, or discard() it"},
+    {Status::kInvalidLearningRate, "learning rate is negative, NaN or too large"},
+    {Status::kInvalidBeta, "beta must be in [0, 1)"},
+    {Status::kInvalidEpsilon, "epsilon must be positive and finite"},
+    {Status::kInvalidWeightDecay,
+     "weight decay (at most 1 / learning rate), ridge, rehearsal or scale is out of range"},
+    {Status::kInvalidMomentum,
+     "momentum and dampening must be in [0, 1], Nesterov needs momentum and no dampening"},
+    {Status::kInvalidMaxNorm, "the bound of the gradient norm must be positive"},
+    {Status::kInvalidSampling, "temperature and top_k must be at least 0"},
+    {Status::kInvalidTarget, "a target must be a class or the ignored index"},
+    {Status::kInvalidClassWeight,
+     "class weights must be finite and at least 0, a prior positive with a sum of 1"},
+    {Status::kNoTargets, "no example with a target: skip this batch, or add() some"},
+    {Status::kInvalidToken, "a token id must be in [0, vocabulary)"},
+    {Status::kCacheFull, "the cache is full: reset() it, or raise its capacity"},
+    {Status::kNothingRemembered, "the decoder has no memory: remember() first"},
+    {Status::kNotFinite, "a number is not finite: check data and learning rate"},
+    {Status::kIllConditioned, "ill-conditioned: scale features down, or raise ridge"},
+    {Status::kCutShort, "the file is cut short: transfer it again"},
+    {Status::kTrailingBytes, "bytes follow the last tensor"},
+    {Status::kHeaderTooLong, "the header is too long"},
+    {Status::kInvalidHeader, "the header is malformed"},
+    {Status::kEscapedName, "a tensor's name is escaped"},
+    {Status::kDuplicateTensor, "duplicate tensor"},
+    {Status::kInvalidRank, "a tensor has more than 8 dimensions"},
+    {Status::kInvalidType, "a tensor's type is not supported: convert it"},
+    {Status::kInvalidSize, "a tensor's size does not match its shape"},
+    {Status::kOverflow, "a number is too large"},
+    {Status::kOverlap, "tensors overlap"},
+    {Status::kHole, "unused bytes between tensors"},
+    {Status::kMisaligned, "a tensor is misaligned: save the file again"},
+    {Status::kUnknownTensor, "the model has no such tensor: compare names"},
+    {Status::kMissingTensor, "the file lacks a tensor: compare names"},
+    {Status::kOtherAlias, "one tensor has two different values: save the model again"},
+    {Status::kInvalidShape, "a tensor has another shape"},
+    {Status::kNothingStored, "nothing is stored: initialize() first"},
+    {Status::kUnreadable, "stored data cannot be read: check flash"},
+    {Status::kOtherState, "the state belongs to another model, optimizer or record: initialize()"},
+    {Status::kOtherBase,
+     "the state was trained with other constants: load() its parameters, or initialize()"},
+    {Status::kOtherArithmetic, "the state has another arithmetic: load() its parameters"},
+    {Status::kOtherPrecision, "the state was trained in another precision: load() its parameters"},
+    {Status::kOtherStep, "not the next step: replay each once, in order"},
+    {Status::kNotErased, "a page of flash is not erased: save again"},
+    {Status::kNotProgrammed, "flash has stuck bits: save again"},
+    {Status::kFlashFault, "the flash driver failed: check it"},
+    {Status::kJournalFull, "the journal is full: send it, then clear()"},
+    {Status::kFileFault, "the file cannot be opened or written"},
+    {Status::kWrongArithmetic,
+     "this build computes different results: no -ffast-math, no flush-to-zero; on a Pico, "
+     "pico_set_float_implementation(app compiler)"},
+    {Status::kNulPadding, "the header is padded with NUL characters: pad it with spaces"},
+    {Status::kChangedDuringSave, "a record changed during its save: save between two updates"},
+    {Status::kPaddingToken,
+     "padding in place of a token: the ids need a token that the others can attend to"},
+};
+
+}  // namespace detail
+
 /// One line for a log or a display, a literal in flash: the fact, then the remedy after a colon.
 [[nodiscard]] constexpr const char* message(Status status) {
-  switch (status) {
-    case Status::kOk:
-      return "ok";
-    case Status::kInvalidLength:
-      return "a length or size does not fit the type";
-    case Status::kIncompleteBatch:
-      return "too few sequences for an update: accumulate() first";
-    case Status::kFullBatch:
-      return "the batch is full: update() first";
-    case Status::kNotInitialized:
-      return "no parameters: initialize(), load() or resume() first";
-    case Status::kUnderWay:
-      return "a pass in slices is unfinished: advance() it to its end, or discard() it";
-    case Status::kInvalidLearningRate:
-      return "learning rate is negative, NaN or too large";
-    case Status::kInvalidBeta:
-      return "beta must be in [0, 1)";
-    case Status::kInvalidEpsilon:
-      return "epsilon must be positive and finite";
-    case Status::kInvalidWeightDecay:
-      return "weight decay (at most 1 / learning rate), ridge, rehearsal or scale is out of range";
-    case Status::kInvalidMomentum:
-      return "momentum and dampening must be in [0, 1], Nesterov needs momentum and no dampening";
-    case Status::kInvalidMaxNorm:
-      return "the bound of the gradient norm must be positive";
-    case Status::kInvalidSampling:
-      return "temperature and top_k must be at least 0";
-    case Status::kInvalidTarget:
-      return "a target must be a class or the ignored index";
-    case Status::kInvalidClassWeight:
-      return "class weights must be finite and at least 0, a prior positive with a sum of 1";
-    case Status::kNoTargets:
-      return "no example with a target: skip this batch, or add() some";
-    case Status::kInvalidToken:
-      return "a token id must be in [0, vocabulary)";
-    case Status::kCacheFull:
-      return "the cache is full: reset() it, or raise its capacity";
-    case Status::kNothingRemembered:
-      return "the decoder has no memory: remember() first";
-    case Status::kNotFinite:
-      return "a number is not finite: check data and learning rate";
-    case Status::kIllConditioned:
-      return "ill-conditioned: scale features down, or raise ridge";
-    case Status::kCutShort:
-      return "the file is cut short: transfer it again";
-    case Status::kTrailingBytes:
-      return "bytes follow the last tensor";
-    case Status::kHeaderTooLong:
-      return "the header is too long";
-    case Status::kInvalidHeader:
-      return "the header is malformed";
-    case Status::kEscapedName:
-      return "a tensor's name is escaped";
-    case Status::kDuplicateTensor:
-      return "duplicate tensor";
-    case Status::kInvalidRank:
-      return "a tensor has more than 8 dimensions";
-    case Status::kInvalidType:
-      return "a tensor's type is not supported: convert it";
-    case Status::kInvalidSize:
-      return "a tensor's size does not match its shape";
-    case Status::kOverflow:
-      return "a number is too large";
-    case Status::kOverlap:
-      return "tensors overlap";
-    case Status::kHole:
-      return "unused bytes between tensors";
-    case Status::kMisaligned:
-      return "a tensor is misaligned: save the file again";
-    case Status::kUnknownTensor:
-      return "the model has no such tensor: compare names";
-    case Status::kMissingTensor:
-      return "the file lacks a tensor: compare names";
-    case Status::kOtherAlias:
-      return "one tensor has two different values: save the model again";
-    case Status::kInvalidShape:
-      return "a tensor has another shape";
-    case Status::kNothingStored:
-      return "nothing is stored: initialize() first";
-    case Status::kUnreadable:
-      return "stored data cannot be read: check flash";
-    case Status::kOtherState:
-      return "the state belongs to another model, optimizer or record: initialize()";
-    case Status::kOtherBase:
-      return "the state was trained with other constants: load() its parameters, or initialize()";
-    case Status::kOtherArithmetic:
-      return "the state has another arithmetic: load() its parameters";
-    case Status::kOtherPrecision:
-      return "the state was trained in another precision: load() its parameters";
-    case Status::kOtherStep:
-      return "not the next step: replay each once, in order";
-    case Status::kNotErased:
-      return "a page of flash is not erased: save again";
-    case Status::kNotProgrammed:
-      return "flash has stuck bits: save again";
-    case Status::kFlashFault:
-      return "the flash driver failed: check it";
-    case Status::kJournalFull:
-      return "the journal is full: send it, then clear()";
-    case Status::kFileFault:
-      return "the file cannot be opened or written";
-    case Status::kWrongArithmetic:
-      return "this build computes different results: no -ffast-math, no flush-to-zero; on a Pico, "
-             "pico_set_float_implementation(app compiler)";
-    case Status::kNulPadding:
-      return "the header is padded with NUL characters: pad it with spaces";
-    case Status::kChangedDuringSave:
-      return "a record changed during its save: save between two updates";
-    case Status::kPaddingToken:
-      return "padding in place of a token: the ids need a token that the others can attend to";
+  for (const detail::StatusMessage& one : detail::kMessages) {
+    if (one.status == status) return one.text;
   }
   return "unknown status";
 }
