@@ -193,8 +193,7 @@ inline constexpr TrainingPrecision kPrecisionOf<Plan> = Plan::kPrecision;
 // Functions that trainers call on their state.
 
 /// Zeros the padding bytes, so that equal trainings have equal bytes.
-template <class Model, class Optimizer, TrainingPrecision precision>
-ATTUNE_INLINE void clear_padding(TrainingState<Model, Optimizer, precision>& state) {
+ATTUNE_INLINE void clear_padding(auto& state) {
   for_each_tensor(
       []<class Leaf>(const TensorPath&, Leaf& tensor) {
         constexpr std::size_t kUsed = sizeof *std::declval<Leaf&>().data() * std::size_t{Leaf::size};
@@ -202,34 +201,27 @@ ATTUNE_INLINE void clear_padding(TrainingState<Model, Optimizer, precision>& sta
         std::memset(reinterpret_cast<unsigned char*>(&tensor) + kUsed, 0, sizeof(Leaf) - kUsed);
       },
       state.parameters);
-  constexpr std::size_t kMembers = kBytes<decltype(state.parameters)> + kBytes<decltype(state.moments)> +
-                                   sizeof state.steps + kBytes<decltype(state.masks)> +
-                                   sizeof state.fingerprint_of_type + sizeof state.fingerprint_of_numbers;
-  if constexpr (kMembers < sizeof(TrainingState<Model, Optimizer, precision>)) {
-    auto* const bytes = reinterpret_cast<unsigned char*>(&state);
-    std::size_t end = 0;  // of the members so far
-    const auto clear_up_to = [&](const auto& member) ATTUNE_INLINE_LAMBDA {
-      if constexpr (!std::is_empty_v<std::remove_cvref_t<decltype(member)>>) {
-        const auto begin = static_cast<std::size_t>(reinterpret_cast<const unsigned char*>(&member) - bytes);
-        std::memset(bytes + end, 0, begin - end);
-        end = begin + sizeof member;
-      }
-    };
-    clear_up_to(state.parameters);
-    clear_up_to(state.moments);
-    clear_up_to(state.steps);
-    clear_up_to(state.masks);
-    clear_up_to(state.fingerprint_of_type);
-    clear_up_to(state.fingerprint_of_numbers);
-    std::memset(bytes + end, 0, sizeof state - end);
-  }
+  auto* const bytes = reinterpret_cast<unsigned char*>(&state);
+  std::size_t end = 0;  // of the members so far
+  const auto clear_up_to = [&]<class Member>(const Member& member) ATTUNE_INLINE_LAMBDA {
+    if (std::is_empty_v<Member>) return;
+    const auto begin = static_cast<std::size_t>(reinterpret_cast<const unsigned char*>(&member) - bytes);
+    std::memset(bytes + end, 0, begin - end);
+    end = begin + sizeof member;
+  };
+  clear_up_to(state.parameters);
+  clear_up_to(state.moments);
+  clear_up_to(state.steps);
+  clear_up_to(state.masks);
+  clear_up_to(state.fingerprint_of_type);
+  clear_up_to(state.fingerprint_of_numbers);
+  std::memset(bytes + end, 0, sizeof state - end);
 }
 
 /// Forgets all training except the parameters. Stochastic rounding and dropout's masks start from `rng`;
 /// tapes then draw from it (dropout.hpp).
-template <class Model, class Optimizer, TrainingPrecision precision>
-void restart(TrainingState<Model, Optimizer, precision>& state, const Rng& rng) {
-  using State = TrainingState<Model, Optimizer, precision>;
+template <class State>
+void restart(State& state, const Rng& rng) {
   state.moments.reset();
   if constexpr (requires { state.moments.seed(std::uint64_t{}); }) {
     state.moments.seed(std::bit_cast<std::uint64_t>(rng));
