@@ -179,7 +179,6 @@ class ClosedFormTrainer
 
   // For TrainingLifecycle.
   static auto& own_state(auto& self) { return self.state_; }
-  static void begin_at_state() {}
 
   struct Pass {
     [[no_unique_address]] typename FeatureLayers::InferenceScratch scratch;

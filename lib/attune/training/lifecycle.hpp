@@ -25,9 +25,9 @@ constexpr StepResult<Scalar> number_for_options() {
 
 }  // namespace detail
 
-/// The common start of all trainers. Self has own_state(self) and begin_at_state(), which forgets accumulated
-/// sequences and takes the masks of the next one. With dropout in training, it has own_tape(), whose masks
-/// start from the state.
+/// The common start of all trainers. Self has own_state(self). If it accumulates sequences, it also has
+/// begin_at_state(), which forgets them and takes the masks of the next one. With dropout in training, it has
+/// own_tape(), whose masks start from the state.
 template <class Self, class State>
 class TrainingLifecycle {
  public:
@@ -130,11 +130,10 @@ class TrainingLifecycle {
     Self& self = static_cast<Self&>(*this);
     detail::restart(own(), rng);
     self.begin_at_state();
-    if constexpr (requires { self.own_tape(); }) {
-      detail::for_each_dropout([&rng](const DropoutTape&) { (void)(rng.next(), rng.next()); },
-                               self.own_tape());
-    }
+    detail::for_each_dropout([&rng](const DropoutTape&) { (void)(rng.next(), rng.next()); }, self.own_tape());
   }
+  static void begin_at_state() {}
+  static NoParameters own_tape() { return {}; }
 };
 
 }  // namespace ATTUNE_NAMESPACE

@@ -105,25 +105,21 @@ struct BatchSums {
   static constexpr bool kCounts = !Loss::kMeanOverBatch || requires { requires Loss::kCountsSequences; };
 
   Scalar loss;
-  [[no_unique_address]] MemberIf<!kCounts, Scalar, 18> normalizer;
+  [[no_unique_address]] std::conditional_t<kCounts, Dropped, Scalar> normalizer;
   int sequences;
 
   void clear() {
     loss = 0;
-    if constexpr (!kCounts) normalizer = 0;
+    normalizer = 0;
     sequences = 0;
   }
   void add(const LossSum<Scalar>& sequence) {
     loss += sequence.sum;
-    if constexpr (!kCounts) normalizer += sequence.normalizer;
+    normalizer += sequence.normalizer;
     ++sequences;
   }
   [[nodiscard]] LossSum<Scalar> total() const {
-    if constexpr (kCounts) {
-      return {loss, static_cast<Scalar>(sequences)};
-    } else {
-      return {loss, normalizer};
-    }
+    return {loss, first_if<kCounts>(static_cast<Scalar>(sequences), normalizer)};
   }
 };
 

@@ -228,7 +228,6 @@ class UnlabeledHeadTrainer
 
   // For TrainingLifecycle.
   static auto& own_state(auto& self) { return self.state_; }
-  static void begin_at_state() {}
 
   union Scratch {
     typename FeatureLayers::InferenceScratch features;
