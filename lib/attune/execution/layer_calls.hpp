@@ -78,17 +78,15 @@ ATTUNE_INLINE ForwardResult<Layer> forward_in(const Call& context, Arguments&&..
   if constexpr (checks) {
     return checked_forward<Layer>(
         context, [&] { return forward_in<Layer, false>(context, arguments...); }, arguments...);
-  } else if constexpr ((Collects<Arguments> || ...)) {
-    return forward_in<Layer, false>(context, without_collected(arguments)...);
   } else if constexpr (kAbilities<Layer>.takes_context) {
-    return Layer::forward(std::forward<Arguments>(arguments)...,
+    return Layer::forward(without_collected(arguments)...,
                           first_if<TakesMask<Layer>>(context, context.unmasked()));
   } else if constexpr (TakesIds<Layer>) {
-    return context.answer([&] { return Layer::forward(std::forward<Arguments>(arguments)...); });
+    return context.answer([&] { return Layer::forward(without_collected(arguments)...); });
   } else if constexpr (RunsByToken<Layer> && (Call::kHasLength || !Call::kRunsToCompletion)) {
     forward_by_token<Layer>(context, arguments...);
   } else {
-    context.stage([&]() ATTUNE_INLINE_LAMBDA { Layer::forward(std::forward<Arguments>(arguments)...); });
+    context.stage([&]() ATTUNE_INLINE_LAMBDA { Layer::forward(without_collected(arguments)...); });
   }
 }
 /// The same, with kOk if forward returns nothing.

@@ -86,23 +86,19 @@ struct CollectedLeaf {
     });
   }
 };
-template <class Form, class Asked = typename Form::template Matrix<float, 0, 0>>
+template <class Leaf>
+using StorageOfLeaf = typename Leaf::Storage;
+template <class Leaf>
+using SinkOfLeaf = typename Leaf::Sink;
+template <class Form, template <class> class PartOf,
+          class Asked = typename Form::template Matrix<float, 0, 0>>
 struct Collected {
   template <class Scalar, int rows, int cols>
   using Matrix =
-      typename CollectedLeaf<typename Form::template Matrix<Scalar, rows, cols>, Scalar, rows, cols>::Storage;
+      PartOf<CollectedLeaf<typename Form::template Matrix<Scalar, rows, cols>, Scalar, rows, cols>>;
   template <class Scalar, int rows, int cols>
   using Vector =
-      typename CollectedLeaf<typename Form::template Vector<Scalar, rows, cols>, Scalar, rows, cols>::Storage;
-};
-template <class Form, class Asked = typename Form::template Matrix<float, 0, 0>>
-struct CollectingSinks {
-  template <class Scalar, int rows, int cols>
-  using Matrix =
-      typename CollectedLeaf<typename Form::template Matrix<Scalar, rows, cols>, Scalar, rows, cols>::Sink;
-  template <class Scalar, int rows, int cols>
-  using Vector =
-      typename CollectedLeaf<typename Form::template Vector<Scalar, rows, cols>, Scalar, rows, cols>::Sink;
+      PartOf<CollectedLeaf<typename Form::template Vector<Scalar, rows, cols>, Scalar, rows, cols>>;
 };
 
 /// Whether storage by role (weights/roles.hpp) updates a parameter at once in any role.
@@ -126,7 +122,7 @@ template <class Layer, class Gradients>
 struct LayerMemory<Layer, Gradients> {
   using Tape = typename Layer::Tape;
   struct Scratch {
-    using Form = Collected<typename FormOf<std::remove_cvref_t<Gradients>>::type>;
+    using Form = Collected<typename FormOf<std::remove_cvref_t<Gradients>>::type, StorageOfLeaf>;
     [[no_unique_address]] typename Layer::Scratch layer;
     [[no_unique_address]] SetOf<Layer, Form::template Matrix, Form::template Vector> collected;
   };
@@ -138,13 +134,10 @@ concept Collects = requires(Scratch& scratch) {
 };
 /// The layer's own scratch; returns any other argument unchanged.
 template <class Argument>
-constexpr auto& without_collected(Argument& argument) {
-  if constexpr (Collects<Argument>) {
-    return argument.layer;
-  } else {
-    return argument;
-  }
+ATTUNE_INLINE constexpr Argument& without_collected(Argument& argument) {
+  return argument;
 }
+ATTUNE_INLINE constexpr auto& without_collected(Collects auto& scratch) { return scratch.layer; }
 
 /// Calls backward with zeroed gradients and the layer's own scratch, then passes these gradients on.
 template <class Layer>
@@ -166,8 +159,8 @@ void collect(const auto& backward, const auto& parameters, const auto& x, auto& 
   if constexpr (std::is_same_v<Own, typename Layer::Parameters>) {
     backward(parameters, x, tape, dy, dx, collected, scratch.layer);
   } else {
-    using Form = typename FormOf<std::remove_cvref_t<decltype(gradients)>>::type;
-    SetOf<Layer, CollectingSinks<Form>::template Matrix, CollectingSinks<Form>::template Vector> sinks{};
+    using Form = Collected<typename FormOf<std::remove_cvref_t<decltype(gradients)>>::type, SinkOfLeaf>;
+    SetOf<Layer, Form::template Matrix, Form::template Vector> sinks{};
     for_each_leaf(
         [](auto of, auto& storage, const auto& updated, auto& sink) { sink = of.sink(storage, updated); },
         sinks);

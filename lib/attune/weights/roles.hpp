@@ -124,20 +124,13 @@ inline constexpr bool kUpdatesInRole<ByRole<Forms>> =
                Role::kAttentionOutput, Role::kFeedForwardIn, Role::kGate, Role::kFeedForwardOut>();
 
 // A layer's own gradients in place of those that are used at once (execution/own_layer.hpp).
-template <class Forms>
+template <class Forms, template <class> class PartOf>
 struct CollectedForms {
   template <Role role>
-  using In = Collected<typename Forms::template In<role>, void>;
+  using In = Collected<typename Forms::template In<role>, PartOf, void>;
 };
-template <class Form, class Forms>
-struct Collected<Form, ByRole<Forms>> : ByRole<CollectedForms<Forms>> {};
-template <class Forms>
-struct CollectingForms {
-  template <Role role>
-  using In = CollectingSinks<typename Forms::template In<role>, void>;
-};
-template <class Form, class Forms>
-struct CollectingSinks<Form, ByRole<Forms>> : ByRole<CollectingForms<Forms>> {};
+template <class Form, template <class> class PartOf, class Forms>
+struct Collected<Form, PartOf, ByRole<Forms>> : ByRole<CollectedForms<Forms, PartOf>> {};
 
 }  // namespace detail
 
