@@ -240,21 +240,20 @@ std::type_identity<First> first_of(LayerList<First, Rest...>);
 template <class Layer>
 using FirstPart = typename decltype(first_of(typename Layer::Parts{}))::type;
 
+/// Whether a layer says its number of ids of each token.
+template <class Layer>
+concept SaysIdsPerToken = requires {
+  Layer::kIdsPerToken;
+};
 /// Number of ids of each token, in a model whose input is ids; else 1.
 template <class Layer>
-constexpr int ids_per_token() {
-  if constexpr (!TakesIds<Layer>) {
-    return 1;
-  } else if constexpr (requires { Layer::kIdsPerToken; }) {
-    return Layer::kIdsPerToken;
-  } else if constexpr (requires { typename Layer::OfSequence; }) {  // in lanes (layers/per_sequence.hpp)
-    return ids_per_token<typename Layer::OfSequence>();
-  } else if constexpr (requires { typename FirstPart<Layer>; }) {
-    return ids_per_token<FirstPart<Layer>>();
-  } else {
-    return 1;
-  }
-}
+inline constexpr int kIdsOfToken = 1;
+template <TakesIds Layer>
+  requires(!SaysIdsPerToken<Layer> && requires { typename FirstPart<Layer>; })
+inline constexpr int kIdsOfToken<Layer> = kIdsOfToken<FirstPart<Layer>>;
+template <TakesIds Layer>
+  requires SaysIdsPerToken<Layer>
+inline constexpr int kIdsOfToken<Layer> = Layer::kIdsPerToken;
 
 /// How many ids a table of a layer has. Known of embeddings; of other layers, any id may be one.
 template <class Layer>

@@ -31,8 +31,7 @@ template <class Layer>
 inline constexpr int kTokens = Layer::Input::rows;
 template <TakesIds Layer>
 inline constexpr int kTokens<Layer> = static_cast<int>(std::tuple_size_v<typename Layer::Input>) /
-                                      (ids_per_token<Layer>() *
-                                       kernels::kSequencesIn<typename Layer::Scalar>);
+                                      (kIdsOfToken<Layer> * kernels::kSequencesIn<typename Layer::Scalar>);
 
 /// The number of valid tokens, at most `tokens`: the mask's length, if layers can skip tokens.
 template <int tokens, bool kTakes, class Mask>

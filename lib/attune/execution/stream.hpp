@@ -66,7 +66,7 @@ struct OfTokens<std::array<int, size>, tokens> {
   using type = std::array<int, std::size_t{tokens}>;
 };
 template <class Layer, int tokens>
-using StepInput = typename OfTokens<typename Layer::Input, ids_per_token<Layer>() * tokens>::type;
+using StepInput = typename OfTokens<typename Layer::Input, kIdsOfToken<Layer> * tokens>::type;
 template <class Layer, int tokens>
 using StepOutput = typename OfTokens<typename Layer::Output, tokens>::type;
 

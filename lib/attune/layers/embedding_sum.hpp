@@ -20,19 +20,15 @@ namespace ATTUNE_NAMESPACE {
 
 namespace detail {
 
-template <class Layer>
-concept IsEmbedding = requires {
-  Layer::kIdsPerToken;
-};
 // In place of a layer that is none, the other one: after the one error, the class compiles.
 template <class Layer, class Other>
-using EmbeddingOr = std::conditional_t<IsEmbedding<Layer>, Layer, Other>;
+using EmbeddingOr = std::conditional_t<SaysIdsPerToken<Layer>, Layer, Other>;
 
 template <class First, class Second>
 constexpr bool check_embeddings() {
-  static_assert(Holds<(IsEmbedding<First> && IsEmbedding<Second>)>,
+  static_assert(Holds<(SaysIdsPerToken<First> && SaysIdsPerToken<Second>)>,
                 "attune::EmbeddingSum: it adds two Embeddings, or an EmbeddingSum and an Embedding");
-  if constexpr (IsEmbedding<First> && IsEmbedding<Second>) {
+  if constexpr (SaysIdsPerToken<First> && SaysIdsPerToken<Second>) {
     static_assert(Holds<std::is_same_v<typename First::Output, typename Second::Output>>,
                   "attune::EmbeddingSum: both tables need the same seq_len, d_model and scalar");
   }

@@ -76,6 +76,7 @@ struct PerSequence<Layer, kernels::LanesOf<Number, lanes>> {
   using Scalar = kernels::LanesOf<Number, lanes>;
   /// The unchanged layer.
   using OfSequence = Layer;
+  static constexpr int kIdsPerToken = kIdsOfToken<Layer>;
   using SteppedAs = PerSequence;
   using Input = typename InputInLanes<typename Layer::Input, Scalar>::type;
   using Output = Tensor<Scalar, Layer::Output::rows, Layer::Output::cols>;

@@ -144,7 +144,7 @@ struct IdPadding<Model, options> {
 };
 
 template <class Model, MaskFromIdsOptions options>
-concept HasIdTable = TakesIds<Model> && options.table >= 0 && (options.table < ids_per_token<Model>());
+concept HasIdTable = TakesIds<Model> && options.table >= 0 && (options.table < kIdsOfToken<Model>);
 template <class Model, MaskFromIdsOptions options>
 concept PadsFromVocabulary = !HasIdTable<Model, options> || IdPadding<Model, options>::is_in_vocabulary();
 
