@@ -387,12 +387,8 @@ std::uint32_t hash_leaf(const Leaf& tensor, std::uint32_t state,
   } else {
     const auto all = view(tensor);
     using All = decltype(all);
-    if constexpr (All::kDense) {
-      state = hash(All::rows * All::cols, all.data, 1, state);
-    } else {
-      for (int row = 0; row < All::rows; ++row) {
-        state = hash(All::cols, all.data + row * All::row_stride, All::col_stride, state);
-      }
+    for (int row = 0; row < All::rows; ++row) {
+      state = hash(All::cols, all.data + row * All::row_stride, All::col_stride, state);
     }
   }
   return state;

@@ -115,9 +115,8 @@ class CheckedNumbers {
 
   /// Looks at a matrix that the call reads.
   void reads(const auto& matrix) { small_ = small_ && numbers_in(context_, matrix) == Numbers::kSmall; }
-  void reads_input(const auto& x) {
-    if constexpr (!TakesIds<Layer>) reads(ConstView<typename Layer::Input>(x));
-  }
+  template <int ids>
+  void reads(const Ids<ids>&) {}
   /// Looks at a matrix that it has written.
   void wrote(const char* matrix, const char* call, const auto& view, const auto& parameters) const {
     if (small_ && numbers_in(context_, view) == Numbers::kNaN) fail(matrix, call, parameters);
@@ -151,7 +150,7 @@ template <class Layer, AnyContext Call>
 ForwardResult<Layer> checked_forward(const Call& context, const auto& forward, const auto& parameters,
                                      const auto& x, const auto& y, const auto&...) {
   CheckedNumbers<Layer, Call> numbers(context);
-  numbers.reads_input(x);
+  numbers.reads(ConstView<typename Layer::Input>(x));
   return then(forward,
               [&] { numbers.wrote("y", "forward", ConstView<typename Layer::Output>(y), parameters); });
 }
@@ -161,7 +160,7 @@ void checked_backward(const Call& context, const auto& backward, const auto& par
                       const auto&, const auto& dy, const auto& dx, const Gradients& gradients, const auto&) {
   CheckedNumbers<Layer, Call> numbers(context);
   numbers.reads(ConstView<typename Layer::Output>(dy));
-  if constexpr (ReadsInput<Layer, Gradients>) numbers.reads_input(x);
+  if (ReadsInput<Layer, Gradients>) numbers.reads(ConstView<typename Layer::Input>(x));
   const bool were_small = numbers.are_small(gradients);
   backward();
   if constexpr (kWanted<decltype(dx)> && !Call::kInBatchOrder) {  // turns of a refused batch write nothing
@@ -269,12 +268,9 @@ class CheckedMemory {
 template <class Layer, AnyContext Call, class Plan>
 auto checked_step(const Call&, int step, const Plan& plan, const auto& place, const auto& call) {
   // Several members of a crew work on one tape.
-  if constexpr (Call::kRunsToCompletion || Call::kStopsWithin) {
-    const CheckedMemory<Plan> memory(plan, step, place);
-    return then(call, [&] { memory.template check<Layer>(); });
-  } else {
-    return call();
-  }
+  if (!Call::kRunsToCompletion && !Call::kStopsWithin) return call();
+  const CheckedMemory<Plan> memory(plan, step, place);
+  return then(call, [&] { memory.template check<Layer>(); });
 }
 
 }  // namespace ATTUNE_NAMESPACE::detail

@@ -57,12 +57,9 @@ struct FirstTokens {
 
   template <int rows>
   [[nodiscard]] constexpr auto count() const {
-    if constexpr (rows == seq_len) {
-      ATTUNE_ASSERT(length >= 0 && length <= seq_len, "Context: more tokens are valid than there are");
-      return length;
-    } else {
-      return std::integral_constant<int, rows>{};
-    }
+    ATTUNE_ASSERT(rows != seq_len || (length >= 0 && length <= seq_len),
+                  "Context: more tokens are valid than there are");
+    return first_if<rows == seq_len>(length, std::integral_constant<int, rows>{});
   }
   /// The same for of_token rows per token.
   template <int of_token>

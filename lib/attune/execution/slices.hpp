@@ -93,18 +93,18 @@ struct RunToCompletion : detail::WholeSequence {
   ATTUNE_INLINE static Status answer(Body&& body) {
     return body();
   }
+  template <int most, int at_once, int work, class Body>
+  ATTUNE_INLINE static void rows(std::integral_constant<int, most>, Body&& body) {
+    detail::in_blocks<most, at_once>(body);
+  }
   /// With an int as the number of rows, passes a RowRange: no other row is computed.
-  template <int most, int at_once, int work, class Used, class Body>
-  ATTUNE_INLINE static void rows(Used used, Body&& body) {
-    if constexpr (std::is_same_v<Used, int>) {
-      detail::in_blocks<most, at_once>(
-          [&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
-            body.template operator()<count>(RowRange{first, detail::smaller(count, used - first)});
-          },
-          used);
-    } else {
-      detail::in_blocks<most, at_once>(body);
-    }
+  template <int most, int at_once, int work, class Body>
+  ATTUNE_INLINE static void rows(int used, Body&& body) {
+    detail::in_blocks<most, at_once>(
+        [&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
+          body.template operator()<count>(RowRange{first, detail::smaller(count, used - first)});
+        },
+        used);
   }
   template <int most, int work, class Body>
   ATTUNE_INLINE static void elements(int used, Body&& body) {
