@@ -182,7 +182,7 @@ GradientCheck check_gradients(GradientProblem<Layer>& problem, const GradientChe
       }
     }
   };
-  if constexpr (kAbilities<Layer>.additions == Additions::kOnce) {
+  if (kAbilities<Layer>.additions == Additions::kOnce) {
     constexpr double kStart = 1e6 / 3;  // every addition is rounded
     add_to(0);
     for_each_gradient([](double& g) { g += kStart; });

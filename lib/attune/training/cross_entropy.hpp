@@ -204,10 +204,9 @@ struct CrossEntropy {
   }
   template <class Scalar>
   static Scalar loss_of(const Row<Scalar>& row, Scalar share, Scalar log_sum) {
-    if constexpr (kDoubts) {
-      constexpr auto kScale = static_cast<Scalar>(1 / kExponent);
+    if (kDoubts) {
       const Scalar doubt = kernels::subtract(Scalar(1), confidence(row, log_sum));
-      return kernels::multiply(row.weight, kernels::multiply(doubt, kScale));
+      return kernels::multiply(row.weight, kernels::multiply(doubt, static_cast<Scalar>(1 / kExponent)));
     }
     const Scalar loss = kernels::multiply(row.weight, kernels::subtract(log_sum, row.centered));
     if (!kSmooth) return loss;
@@ -237,15 +236,13 @@ struct CrossEntropy {
       kernels::store(dx + c, kernels::exponential(centered));
     });
     const Scalar total = kernels::sum_of<kClasses>(dx);
-    if constexpr (kDoubts) {
-      factor = kernels::multiply(factor, confidence(row, kernels::logarithm_of_sum(total)));
-    }
+    if (kDoubts) factor = kernels::multiply(factor, confidence(row, kernels::logarithm_of_sum(total)));
     const Scalar of_target = kernels::multiply(factor, row.weight);
     const Scalar scale = kernels::divide(kernels::add(of_target, kernels::multiply(factor, share)), total);
     const Scalar of_each = kernels::multiply(factor, kShareOf<Scalar, kClasses>);
     kernels::for_each_packet<Scalar>(kClasses, [&]<class P>(int c) ATTUNE_INLINE_LAMBDA {
       P gradient = kernels::multiply(kernels::load<P>(dx + c), kernels::broadcast<P>(scale));
-      if constexpr (kSmooth) {
+      if (kSmooth) {
         P smoothing = kernels::broadcast<P>(of_each);
         if (class_weights != nullptr) {
           smoothing = kernels::multiply(smoothing, kernels::load<P>(class_weights + c));
@@ -261,7 +258,7 @@ struct CrossEntropy {
   // Σ_i w_(t_i).
   template <int kRows, class Scalar>
   static Scalar normalizer(Ids<kRows> targets, const Scalar* class_weights) {
-    if constexpr (options.reduction == Reduction::kSum) return Scalar(1);
+    if (!kMeanOverBatch) return Scalar(1);
     Scalar total = 0;
     for (const int target : targets) {
       if (target != options.ignore_index) {

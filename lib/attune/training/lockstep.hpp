@@ -85,7 +85,7 @@ class LockstepExecutor : public ReadsParameters {
     begin_gradients(gradients);
     backward_in<LaneModel>(context, parameters_, x, tape_, ConstView<Output>(y), NoGradient{}, gradients_,
                            shared_.scratch);
-    if constexpr (kMasks<Mask>) {
+    if (kMasks<Mask>) {
       bool all = true;
       for (const LossSum<Scalar>& of_sequence : losses) all = all && kernels::finite(1, &of_sequence.sum);
       for_each_tensor([&all](const TensorPath&, const auto& tensor) { all = all && each_is_finite(tensor); },
