@@ -105,10 +105,6 @@ template <class Layer, AnyContext Call>
 class CheckedNumbers {
   using Parameters = typename Layer::Parameters;
   using Scalar = typename Layer::Scalar;
-  // In slices, a call may end before all is written. A mask may add any number to scores.
-  static constexpr bool kAddsNumbers = kAbilities<Layer>.mask == MaskUse::kScores &&
-                                       kMasks<typename Call::Mask> && !std::is_empty_v<typename Call::Mask>;
-  static constexpr bool kLooks = Call::kRunsToCompletion && !kAddsNumbers;
 
  public:
   explicit CheckedNumbers(const Call& context) : context_(context) {}
@@ -142,7 +138,11 @@ class CheckedNumbers {
   }
 
   const Call& context_;
-  bool small_ = kLooks;  // whether all that it reads is
+  // Whether all that it reads is. In slices, a call may end before all is written. A mask may add any number
+  // to scores.
+  bool small_ =
+      Call::kRunsToCompletion && !(kAbilities<Layer>.mask == MaskUse::kScores &&
+                                   kMasks<typename Call::Mask> && !std::is_empty_v<typename Call::Mask>);
 };
 
 /// Calls forward(), and checks y.

@@ -113,14 +113,13 @@ template <class Layer, AnyContext Call>
 void backward_in_batch_order(const Call& context, const auto& parameters, const auto& x, auto& tape,
                              const auto& dy, auto&& dx, auto& gradients, auto& scratch) {
   using Order = std::remove_cvref_t<decltype(context.slices().order())>;
-  // Behind a length a layer may have fewer stages than in the sequence before.
-  constexpr bool kSameStages = !Order::kStagesAreTurns || !Call::kHasLength;
   const auto run = [&](const auto& own, auto& to) {
     backward_in<Layer>(own, parameters, x, tape, dy, dx, to, scratch);
   };
   if constexpr (std::is_empty_v<typename Layer::Parameters>) {
     run(context.to_completion(), gradients);
-  } else if constexpr (AddsOnce<Layer> && kSameStages) {
+  } else if constexpr (AddsOnce<Layer> && !(Order::kStagesAreTurns && Call::kHasLength)) {
+    // Behind a length a layer may have fewer stages than in the sequence before.
     run(context.with_slices(context.slices().order().slices_of_one_addition()), gradients);
   } else {
     add_in_batch_order(context, gradients, run);
