@@ -115,7 +115,8 @@ template <attune::detail::CheckedLayer Model, class Loss = MeanSquaredError, cla
 class DistributedTrainer : private ParallelTrainer<Model, Loss, Optimizer, batch, Plan> {
   using OnOneMachine = ParallelTrainer<Model, Loss, Optimizer, batch, Plan>;
   using TestOfPlan =
-      std::conditional_t<Plan::template BatchExecutor<Model>::kOwnWeights, Int8SelfTest, SelfTest>;
+      std::conditional_t<attune::detail::OwnsWeights<typename Plan::template BatchExecutor<Model>>,
+                         Int8SelfTest, SelfTest>;
 
  public:
   using typename OnOneMachine::BatchInput;

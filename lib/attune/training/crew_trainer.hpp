@@ -174,7 +174,8 @@ class CrewTrainer : public TrainingLifecycle<CrewTrainer<Members, Model, Loss, O
         if (forward(slices) == Status::kOk) backward(slices);
       });
     } else {
-      move_to_masks(member, sequence);
+      state_.masks.apply_to(tapes_[member]);
+      skip_masks(tapes_[member], sequence);
       const Status status = forward(RunToCompletion{});
       RelayOrder<Flag> order(sequence > 0 ? &turns_[sequence - 1] : nullptr, turns_[sequence]);
       if (status != Status::kOk) {
@@ -184,14 +185,6 @@ class CrewTrainer : public TrainingLifecycle<CrewTrainer<Members, Model, Loss, O
         order.end();
       }
       return status;
-    }
-  }
-  // Moves a member's tape to the dropout masks of a sequence of the batch. Backward moves on by one.
-  void move_to_masks([[maybe_unused]] int member, [[maybe_unused]] int sequence) {
-    if constexpr (State::kDrops) {
-      const std::int64_t number = masks_.trained + sequence;
-      skip_masks(tapes_[member], number - masks_.next[member]);
-      masks_.next[member] = number + 1;
     }
   }
 
@@ -217,14 +210,11 @@ class CrewTrainer : public TrainingLifecycle<CrewTrainer<Members, Model, Loss, O
                                               state_.moments, Context(NoMask{}, slices));
     });
     executor_.invalidate();
-    if constexpr (State::kDrops) masks_.trained += batch;
     detail::count_step(state_, batch);
     return update.result;
   }
-  // Layers whose turn never came have not moved on to the next masks.
   Result refuse(Status status) {
     clear_gradients();
-    stand_at_masks();
     return Result::refused(status);
   }
   void clear_gradients() { std::memset(static_cast<void*>(&gradients_), 0, sizeof gradients_); }
@@ -252,22 +242,12 @@ class CrewTrainer : public TrainingLifecycle<CrewTrainer<Members, Model, Loss, O
   void begin_at_state() {
     executor_.invalidate();
     clear_gradients();
-    stand_at_masks();
-  }
-  void stand_at_masks() {
-    for (auto& tape : tapes_) state_.masks.apply_to(tape);
-    masks_ = {};
   }
 
   // A LossSum that is zero before main.
   struct SequenceLoss {
     Scalar sum, normalizer;
     Status status;
-  };
-  // Numbers of sequences, counted from where the tapes stood at the beginning.
-  struct MaskNumbers {
-    std::int64_t trained;
-    std::int64_t next[std::size_t{kSequences}];  // whose masks a tape has
   };
 
   State state_;
@@ -279,7 +259,6 @@ class CrewTrainer : public TrainingLifecycle<CrewTrainer<Members, Model, Loss, O
   SequenceLoss losses_[std::size_t{batch}];
   Flag turns_[std::size_t{batch}];  // of sequences in backward
   CrewPass<Members> pass_;
-  [[no_unique_address]] detail::MemberIf<State::kDrops, MaskNumbers, 16> masks_;
 };
 
 }  // namespace ATTUNE_NAMESPACE

@@ -40,7 +40,6 @@ class Int8Executor {
 
  public:
   static constexpr int kSequences = 1;
-  static constexpr bool kOwnWeights = true;
   using Products = kernels::Int8Products;
 
   static constexpr MemoryReport memory() { return {.parameters = sizeof weights_}; }
@@ -74,7 +73,7 @@ constexpr auto plan_by_sequence() {
 /// Integers are weights of their own.
 template <class Plan, class Model>
 constexpr bool check_own_weights() {
-  constexpr bool kOwn = !Plan::template BatchExecutor<Model>::kOwnWeights;
+  constexpr bool kOwn = !OwnsWeights<typename Plan::template BatchExecutor<Model>>;
   static_assert(
       Holds<kOwn>,
       "attune::Int8TrainingWith: the plan inside has weights of its own; for a place of the integers, "

@@ -17,7 +17,7 @@ constexpr MemoryReport memory_of_training() {
   using State = TrainingState<Model, Optimizer>;
   using Work = TrainerBuffersOf<Plan, Model>;
   MemoryReport report{.parameters = sizeof(typename State::Parameters),
-                      .gradients = GradientsOfTrainer<Plan, Model>::kOwnBytes,
+                      .gradients = kBytes<GradientsOfTrainer<Plan, Model>>,
                       .moments = kBytes<typename State::Moments>,
                       .tape = Work::kTapeBytes,
                       .scratch = Work::kScratchBytes};

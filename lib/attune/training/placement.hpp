@@ -40,7 +40,7 @@ class CopiedWeights {
   typename Model::Parameters weights_;
 };
 template <class Model, class Executor>
-using WeightsFor = std::conditional_t<Executor::kOwnWeights, Executor, CopiedWeights<Model>>;
+using WeightsFor = std::conditional_t<OwnsWeights<Executor>, Executor, CopiedWeights<Model>>;
 
 /// The plan inside of another one. A plan with lanes is an error.
 template <class Plan>
@@ -96,7 +96,6 @@ namespace detail {
 template <auto& shared>
 struct ExecutorWithWeights {
   static constexpr int kSequences = 1;
-  static constexpr bool kOwnWeights = true;
   using Products = typename std::remove_cvref_t<decltype(shared)>::Products;
   static constexpr MemoryReport memory() { return {}; }
   static const auto& weights(const auto& parameters) { return shared.weights(parameters); }
@@ -130,8 +129,6 @@ constexpr bool check_placed_gradients() {
 template <class Plan, class Model>
 class GradientsOfTrainer {
  public:
-  static constexpr bool kPlaced = false;
-  static constexpr std::size_t kOwnBytes = sizeof(typename Plan::template Gradients<Model>);
   auto& values() { return values_; }
   [[nodiscard]] const auto& values() const { return values_; }
   static constexpr bool free_for(const void*, int) { return true; }
@@ -144,8 +141,6 @@ template <class Plan, class Model>
   requires std::is_same_v<std::remove_cvref_t<decltype(Plan::placed_gradients())>, PlacedGradients<Model>>
 class GradientsOfTrainer<Plan, Model> {
  public:
-  static constexpr bool kPlaced = true;
-  static constexpr std::size_t kOwnBytes = 0;
   static auto& values() { return Plan::placed_gradients().values; }
   static bool free_for(const void* trainer, int sequences) {
     const void* const of = Plan::placed_gradients().of;
@@ -159,9 +154,7 @@ class GradientsOfTrainer<Plan, Model> {
 template <class Plan>
 struct CopiesOfTrainer {};
 template <class Plan>
-  requires requires { Plan::working_weights(); } || requires {
-    Plan::placed_gradients();
-  }
+  requires(PlacesWeights<Plan> || PlacesGradients<Plan>)
 struct CopiesOfTrainer<Plan> {
   CopiesOfTrainer() = default;
   CopiesOfTrainer(const CopiesOfTrainer&) { refuse(); }

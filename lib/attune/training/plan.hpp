@@ -66,7 +66,6 @@ typename Model::Parameters > ;
 /// The base of executors: products read the parameters. An executor with weights of its own, which it makes
 /// from the parameters, has these members itself.
 struct ReadsParameters {
-  static constexpr bool kOwnWeights = false;
   /// The arithmetic for products of activations.
   using Products = FloatProducts;
   /// The weights that products read.
@@ -76,18 +75,27 @@ struct ReadsParameters {
   /// Marks these weights as outdated.
   static void invalidate() {}
 };
+/// Whether an executor has weights of its own.
+template <class Executor>
+concept OwnsWeights = !std::is_base_of_v<ReadsParameters, Executor>;
 /// Whether the parameters of a state can be used; the weights that products read are then up to date.
 Status load_weights(const auto& state, auto& executor) {
   const Status ready = state.ready();
   return ready == Status::kOk ? executor.load(state.parameters) : ready;
 }
-/// Whether the memory of a plan's trainers, or a part of it, lies outside of them.
+/// Whether the weights, the gradients, or any memory of a plan's trainers lie outside of them.
 template <class Plan>
-concept PlacesMemory = requires {
+concept PlacesWeights = requires {
+  Plan::working_weights();
+};
+template <class Plan>
+concept PlacesGradients = requires {
+  Plan::placed_gradients();
+};
+template <class Plan>
+concept PlacesMemory = PlacesWeights<Plan> || PlacesGradients<Plan> || requires {
   Plan::buffers();
-}
-|| requires { Plan::working_weights(); }
-|| requires { Plan::placed_gradients(); };
+};
 /// The context of a call in the plan's arithmetic.
 template <class Model, class BatchExecutor, class Mask, class Slices = RunToCompletion>
 constexpr auto context_in_plan(const Mask& mask ATTUNE_LIFETIME_BOUND, const Slices& slices = {}) {

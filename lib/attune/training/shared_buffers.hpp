@@ -97,7 +97,6 @@ class TrainerBuffersOf : public PassLock {
   using Memory = TrainerBuffers<Model, typename Plan::template GradientSet<Model>>;
 
  public:
-  static constexpr bool kShared = false;
   static constexpr std::size_t kTapeBytes = kBytes<typename Memory::Tape> + sizeof(typename Model::Output);
   static constexpr std::size_t kScratchBytes = kBytes<typename Memory::Scratch>;
 
@@ -113,7 +112,6 @@ template <class Plan, class Model>
   requires requires { Plan::buffers(); }
 class TrainerBuffersOf<Plan, Model> {
  public:
-  static constexpr bool kShared = true;
   static constexpr std::size_t kTapeBytes = 0, kScratchBytes = 0;
 
   static auto& tape() { return memory().tape; }

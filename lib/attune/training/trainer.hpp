@@ -191,15 +191,9 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
   /// has continues.
   void discard() requires kKeepsGradients {
     if (updating()) return;
-    if constexpr (!Work::kShared) {
-      if (work_.under_way()) {
-        state_.masks.apply_to(work_.tape());
-      } else {
-        skip_masks(work_.tape(), -sums_.sequences);  // each backward moved on by one sequence
-      }
-    }
     work_.end_pass(this);
-    clear();
+    if (has_gradients()) clear_gradients();  // not placed ones that another trainer has taken
+    sums_.clear();
   }
 
   /// y[rows, cols] for x[rows, cols] with the current parameters, without dropout. Uses tape and scratch: do
@@ -292,22 +286,16 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
   }
   // Takes placed gradients, as a stage. kUnderWay if another trainer took them between two slices.
   template <AnyContext Call>
-  ATTUNE_INLINE Status take_gradients([[maybe_unused]] const Call& context) {
-    if constexpr (decltype(gradients_)::kPlaced) {
-      context.stage([&] { gradients_.give_to(this); });
-      return gradients_.free_for(this, 1) ? Status::kOk : Status::kUnderWay;
-    } else {
-      return Status::kOk;
-    }
+  ATTUNE_INLINE Status take_gradients(const Call& context) {
+    if (!detail::PlacesGradients<Planned>) return Status::kOk;
+    context.stage([&] { gradients_.give_to(this); });
+    return gradients_.free_for(this, 1) ? Status::kOk : Status::kUnderWay;
   }
   // Weights of a plan's own, as a stage. Placed weights may be another trainer's since the last slice.
   template <AnyContext Call>
-  ATTUNE_INLINE Status load_weights([[maybe_unused]] const Call& context) {
-    if constexpr (BatchExecutor::kOwnWeights && !requires { Plan::working_weights(); }) {
-      return context.answer([&] { return executor_.load(state_.parameters); });
-    } else {
-      return executor_.load(state_.parameters);
-    }
+  ATTUNE_INLINE Status load_weights(const Call& context) {
+    const auto load = [&] { return executor_.load(state_.parameters); };
+    return detail::OwnsWeights<BatchExecutor> && !detail::PlacesWeights<Plan> ? context.answer(load) : load();
   }
   template <class Mask, AnyContext Call>
   ATTUNE_INLINE Status predict_in(const Call& context, InputView x, OutputView y, const Mask& mask) {
@@ -346,9 +334,7 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
     auto& scratch = work_.scratch().training;
     const OutputView output(work_.output());
     Status status = take_gradients(context);  // the first stage, so that the first slice has it
-    if constexpr (Work::kShared && State::kDrops) {
-      context.stage([&] { stand_at_masks(); });
-    }
+    if (State::kDrops) context.stage([&] { stand_at_masks(); });
     if (status == Status::kOk) status = load_weights(context);
     if (status == Status::kOk) {
       status = detail::forward_loss<Computed>(context, weights(), x, output, tape, scratch, target, loss,
@@ -364,7 +350,7 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
     });
     context.stage([&]() ATTUNE_INLINE_LAMBDA {
       sums_.add(added);
-      if constexpr (!Call::kRunsToCompletion) work_.end_pass(this);
+      if (!Call::kRunsToCompletion) work_.end_pass(this);
     });
     return Status::kOk;
   }
@@ -382,16 +368,12 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
             detail::have_one_mask<kLanes>(masks, sums_.sequences)) {
           if (!loaded) executor_.broadcast(state_.parameters);
           loaded = true;
-          if (Work::kShared) stand_at_masks();
+          stand_at_masks();
+          const int first = sums_.sequences;
           const bool added = executor_.accumulate(
-              Inputs::at(inputs, sums_.sequences),
-              [&](int s) { return Targets::at(targets, sums_.sequences + s); }, work_.tape(),
-              detail::mask_of(masks, sums_.sequences), loss, gradients_.values(), sums_);
-          if (added) {
-            skip_masks(work_.tape(), kLanes);
-          } else {
-            lockstep_from = sums_.sequences + kLanes;  // one by one up to there
-          }
+              Inputs::at(inputs, first), [&](int s) { return Targets::at(targets, first + s); }, work_.tape(),
+              detail::mask_of(masks, first), loss, gradients_.values(), sums_);
+          if (!added) lockstep_from = first + kLanes;  // one by one up to there
           continue;
         }
       }
@@ -416,13 +398,11 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
     context.stage([&]() ATTUNE_INLINE_LAMBDA {
       ::new (static_cast<void*>(&update)) detail::BatchUpdate<Optimizer>(
           detail::begin_update<Loss>(state_, gradients_.values(), sums_.total(), options, clipping));
-      if constexpr (!Call::kRunsToCompletion) {
-        if (update.result.ok()) {
-          sums_.sequences = -sums_.sequences;
-          state_.fingerprint_of_type = State::kPartOfUpdate;
-        } else {
-          work_.end_pass(this);
-        }
+      if (!Call::kRunsToCompletion && update.result.ok()) {
+        sums_.sequences = -sums_.sequences;
+        state_.fingerprint_of_type = State::kPartOfUpdate;
+      } else if (!Call::kRunsToCompletion) {
+        work_.end_pass(this);
       }
       const Status status = update.result.status;
       if (status == Status::kNotFinite || status == Status::kNoTargets) discard();
@@ -435,10 +415,9 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
       detail::count_step(state_, Call::kRunsToCompletion ? sums_.sequences : -sums_.sequences);
       sums_.clear();
       gradients_.give_to(nullptr);
-      if constexpr (!Call::kRunsToCompletion) {
-        state_.fingerprint_of_type = State::kFingerprint;
-        work_.end_pass(this);
-      }
+      if (Call::kRunsToCompletion) return;
+      state_.fingerprint_of_type = State::kFingerprint;
+      work_.end_pass(this);
     });
   }
   template <class Clipping>
@@ -456,24 +435,15 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
   void begin_at_state() {
     executor_.invalidate();
     work_.end_pass(this);
-    if constexpr (!Work::kShared) state_.masks.apply_to(work_.tape());
-    if constexpr (kKeepsGradients) clear_all();
+    if (kKeepsGradients) clear_gradients();
+    sums_.clear();
   }
 
-  // Forgets the batch. Placed gradients that another trainer has taken are left.
-  void clear() {
-    if (has_gradients()) clear_gradients();
-    sums_.clear();
-  }
-  void clear_all() {
-    clear_gradients();
-    sums_.clear();
-  }
   void clear_gradients() {
     std::memset(static_cast<void*>(&gradients_.values()), 0, sizeof gradients_.values());
     gradients_.give_to(nullptr);
   }
-  // Moves a tape that another trainer may have used to the masks of the next sequence.
+  // Moves the tape to the masks of the next sequence.
   void stand_at_masks() {
     state_.masks.apply_to(work_.tape());
     skip_masks(work_.tape(), sums_.sequences);

@@ -185,10 +185,7 @@ struct Updates {
         gradient(row, MatrixView<Scalar, kCount, kCols>(context->rows));
         context->update(kind, first + row * kCols, kCount * kCols);
       };
-      constexpr int kUpdated = updated_rows(kUpdateBlockIn<Optimizer>, kRows, kCols);
-      constexpr int kRest = kRows % kUpdated;
-      for (int row = 0; row < kRows - kRest; row += kUpdated) rows.template operator()<kUpdated>(row);
-      if constexpr (kRest > 0) rows.template operator()<kRest>(kRows - kRest);
+      in_blocks<kRows, updated_rows(kUpdateBlockIn<Optimizer>, kRows, kCols)>(rows);
     }
   };
 };
@@ -317,7 +314,7 @@ ATTUNE_INLINE StepResult<typename Model::Scalar> step_in_backward(
     if (!finite(kernels::sum_of_squares(Model::Input::size, x.data)))
       return Result::refused(Status::kNotFinite);
   }
-  if (std::remove_reference_t<decltype(work)>::kShared) state.masks.apply_to(tape);
+  state.masks.apply_to(tape);
   const auto& weights = executor.weights(state.parameters);
   const auto context = context_in_plan<Model, std::remove_cvref_t<decltype(executor)>>(mask);
   LossSum<Scalar> sum;
