@@ -47,6 +47,13 @@ ATTUNE_INLINE constexpr std::conditional_t<first, One, Other> first_if(One&& one
   }
 }
 
+/// The base of objects that others know by their address.
+struct NotCopied {
+  NotCopied() = default;
+  NotCopied(const NotCopied&) = delete;
+  NotCopied& operator=(const NotCopied&) = delete;
+};
+
 /// A member that is only there on a condition. Each of an object, with the objects in it, has a number of its
 /// own, so that none takes a byte where there is none.
 template <int>

@@ -16,6 +16,10 @@ namespace ATTUNE_NAMESPACE {
 
 namespace detail {
 
+/// An Rng, also a temporary one.
+template <class Generator>
+concept GivesRng = std::is_same_v<std::remove_reference_t<Generator>, Rng>;
+
 /// A number in place of options is a compile error.
 template <class Scalar, PlainNumber Number>
 constexpr StepResult<Scalar> number_for_options() {
@@ -62,14 +66,10 @@ class TrainingLifecycle {
 
   /// Draws initial parameters, then the start of dropout's masks, from `rng`, which advances. Forgets all
   /// training: gradients, moments and counters become zero.
-  template <class Initializer>
-  void initialize(const Initializer& initializer, Rng& rng) {
+  template <class Initializer, detail::GivesRng Generator>
+  void initialize(const Initializer& initializer, Generator&& rng) {
     attune::initialize(own().parameters, initializer, rng);
     restart(rng);
-  }
-  template <class Initializer>
-  void initialize(const Initializer& initializer, Rng&& rng) {
-    initialize(initializer, rng);
   }
   /// A call without an initializer or an Rng is a compile error.
   template <class... Arguments>
@@ -82,27 +82,22 @@ class TrainingLifecycle {
   /// Starts from parameters that are partly given; the rest is drawn as by initialize(). `give(set)` then
   /// writes the given part from any source, such as copy_parameters(kBody, set.layer<0>()), without a second
   /// copy.
-  template <class Initializer, class Give>
+  template <class Initializer, class Give, detail::GivesRng Generator>
     requires std::is_invocable_r_v<void, const Give&, Parameters&>
-  void start_from(const Give& give, const Initializer& initializer, Rng& rng) {
+  void start_from(const Give& give, const Initializer& initializer, Generator&& rng) {
     attune::initialize(own().parameters, initializer, rng);
     give(own().parameters);
     restart(rng);
   }
-  template <class Initializer, class Give>
-    requires std::is_invocable_r_v<void, const Give&, Parameters&>
-  void start_from(const Give& give, const Initializer& initializer, Rng&& rng) {
-    start_from(give, initializer, rng);
-  }
   /// Starts from given parameters, such as those trained elsewhere, and forgets all training. Dropout starts
   /// from `rng`, which advances.
-  void load(const Parameters& parameters, Rng& rng) {
+  template <detail::GivesRng Generator = Rng>
+  void load(const Parameters& parameters, Generator&& rng = Rng{0}) {
     own().parameters = parameters;
     restart(rng);
   }
-  void load(const Parameters& parameters, Rng&& rng = Rng{0}) { load(parameters, rng); }
   /// The same from floats, if the trainer's parameters are in 16 bits: rounds to nearest.
-  template <class Floats, class Generator = Rng>
+  template <class Floats, detail::GivesRng Generator = Rng>
     requires(std::is_same_v<Floats, typename State::Gradients> && !std::is_same_v<Floats, Parameters>)
   void load(const Floats& parameters, Generator&& rng = Rng{0}) {
     copy_parameters(parameters, own().parameters);

@@ -52,14 +52,11 @@ using PlanInside = decltype(plan_by_sequence<Plan>());
 /// = Int8Training. Each update makes them anew. Trainers of one model may share them, and then each turn
 /// does. They know a trainer by its address, so they have no copies.
 template <class Model, class Plan = BySequence>
-class WorkingWeights : public detail::WeightsFor<Model, typename Plan::template BatchExecutor<Model>> {
+class WorkingWeights : public detail::WeightsFor<Model, typename Plan::template BatchExecutor<Model>>,
+                       detail::NotCopied {
   using Base = detail::WeightsFor<Model, typename Plan::template BatchExecutor<Model>>;
 
  public:
-  WorkingWeights() = default;
-  WorkingWeights(const WorkingWeights&) = delete;
-  WorkingWeights& operator=(const WorkingWeights&) = delete;
-
   /// Makes the weights of `parameters`, unless they are. Returns kNotFinite if one cannot be an integer.
   template <class Set>
   Status load(const Set& parameters) {
@@ -81,11 +78,7 @@ class WorkingWeights : public detail::WeightsFor<Model, typename Plan::template 
 /// interrupts an update in slices, the other trainer returns kNotInitialized until it starts again. They know
 /// a trainer by its address, so they have no copies.
 template <class Model>
-struct PlacedGradients {
-  PlacedGradients() = default;
-  PlacedGradients(const PlacedGradients&) = delete;
-  PlacedGradients& operator=(const PlacedGradients&) = delete;
-
+struct PlacedGradients : detail::NotCopied {
   typename Model::Parameters values;  // the sums
   const void* of;                     // the trainer whose batch they have
 };

@@ -134,12 +134,8 @@ class TrainerBuffersOf<Plan, Model> {
 /// Memory for training and inference with each of `Models`, one at a time: the size of the largest. It knows
 /// the trainer of a pass by its address, so it has no copies.
 template <detail::CheckedLayer... Models>
-class SharedBuffers {
+class SharedBuffers : detail::NotCopied {
  public:
-  SharedBuffers() = default;
-  SharedBuffers(const SharedBuffers&) = delete;
-  SharedBuffers& operator=(const SharedBuffers&) = delete;
-
   /// Scratch for inference with a model; dead between two calls. Do not use it while a pass is under way.
   template <class Model>
   typename Model::InferenceScratch& scratch() {
