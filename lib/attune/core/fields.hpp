@@ -15,7 +15,7 @@
 //   Bias(field)        kBias        by the initializer for the set's `weight`, else 0
 //   NormWeight(field)  kNorm        1
 //   NormBias(field)    kBias        0
-//   KeyBias(field)     kBias        N(0, 1/cols)
+//   KeyBias(field)     kBias        N(0, 1/cols), as in PyTorch, by every initializer
 //   Set(field)                      a set: its tensors are "field.…"
 //   Inline(field)                   a set: its tensors are named like members
 //   Layers(field)                   sets of layers (models/composition.hpp): their tensors are "0.…", "1.…"
@@ -141,7 +141,7 @@ struct FirstOf {
 #define ATTUNE_INITIALIZE_Bias(field) ::attune::detail::initialize_bias(*this, field, initializer, rng);
 #define ATTUNE_INITIALIZE_NormWeight(field) ::attune::detail::fill(field, 1);
 #define ATTUNE_INITIALIZE_NormBias(field) ::attune::detail::fill(field, 0);
-#define ATTUNE_INITIALIZE_KeyBias(field) ::attune::detail::initialize_key_bias(field, rng);
+#define ATTUNE_INITIALIZE_KeyBias(field) ::attune::detail::fill_normal_over(field, 1, field.cols, rng);
 #define ATTUNE_INITIALIZE_Set(field) ::attune::initialize(field, initializer, rng);
 #define ATTUNE_INITIALIZE_Inline(field) ::attune::initialize(field, initializer, rng);
 #define ATTUNE_INITIALIZE_Layers(field) \

@@ -35,13 +35,20 @@ template <class Scalar>
 [[gnu::noinline]] Scalar root_of_ratio(int numerator, int n) {
   return kernels::square_root(static_cast<Scalar>(numerator) / static_cast<Scalar>(n));
 }
+// Draws from U(±√(numerator / n)).
+template <class TensorType>
+void fill_uniform_over(TensorType& tensor, int numerator, int n, Rng& rng) {
+  fill_uniform(tensor, root_of_ratio<typename TensorType::Scalar>(numerator, n), rng);
+}
+// Draws from N(0, numerator / n).
+template <class TensorType, class Scalar = typename TensorType::Scalar>
+void fill_normal_over(TensorType& tensor, int numerator, int n, Rng& rng) {
+  fill_normal(tensor, Scalar(0), root_of_ratio<Scalar>(numerator, n), rng);
+}
 // W ~ U(±√(6/fans)), with fans = fan_in + fan_out of the whole matrix that contains W.
 struct UniformOverFans {
   int fans;
-  template <class Weight>
-  void weight(Weight& w, Rng& rng) const {
-    fill_uniform(w, root_of_ratio<typename Weight::Scalar>(6, fans), rng);
-  }
+  void weight(auto& w, Rng& rng) const { fill_uniform_over(w, 6, fans, rng); }
 };
 }  // namespace detail
 
@@ -58,52 +65,34 @@ struct Normal {
 
 /// W ~ U(±1/√fan_in), b = 0.
 struct UniformInverseSqrt {
-  template <class Weight>
-  void weight(Weight& w, Rng& rng) const {
-    detail::fill_uniform(w, detail::root_of_ratio<typename Weight::Scalar>(1, Weight::rows), rng);
-  }
+  void weight(auto& w, Rng& rng) const { detail::fill_uniform_over(w, 1, w.rows, rng); }
 };
 
 /// W ~ U(±√(6/(fan_in + fan_out))), b = 0 (Glorot and Bengio, 2010).
 struct XavierUniform {
-  template <class Weight>
-  void weight(Weight& w, Rng& rng) const {
-    detail::fill_uniform(w, detail::root_of_ratio<typename Weight::Scalar>(6, Weight::rows + Weight::cols),
-                         rng);
-  }
+  void weight(auto& w, Rng& rng) const { detail::fill_uniform_over(w, 6, w.rows + w.cols, rng); }
 };
 
 /// W ~ N(0, 2/(fan_in + fan_out)), b = 0 (Glorot and Bengio, 2010).
 struct XavierNormal {
-  template <class Weight>
-  void weight(Weight& w, Rng& rng) const {
-    using Scalar = typename Weight::Scalar;
-    detail::fill_normal(w, Scalar(0), detail::root_of_ratio<Scalar>(2, Weight::rows + Weight::cols), rng);
-  }
+  void weight(auto& w, Rng& rng) const { detail::fill_normal_over(w, 2, w.rows + w.cols, rng); }
 };
 
 /// W ~ U(±√(6/fan_in)), b = 0 (He et al., 2015, for ReLU).
 struct KaimingUniform {
-  template <class Weight>
-  void weight(Weight& w, Rng& rng) const {
-    detail::fill_uniform(w, detail::root_of_ratio<typename Weight::Scalar>(6, Weight::rows), rng);
-  }
+  void weight(auto& w, Rng& rng) const { detail::fill_uniform_over(w, 6, w.rows, rng); }
 };
 
 /// W ~ N(0, 2/fan_in), b = 0 (He et al., 2015, for ReLU).
 struct KaimingNormal {
-  template <class Weight>
-  void weight(Weight& w, Rng& rng) const {
-    using Scalar = typename Weight::Scalar;
-    detail::fill_normal(w, Scalar(0), detail::root_of_ratio<Scalar>(2, Weight::rows), rng);
-  }
+  void weight(auto& w, Rng& rng) const { detail::fill_normal_over(w, 2, w.rows, rng); }
 };
 
 /// PyTorch's nn.Linear: W ~ U(±1/√fan_in), b ~ U(±1/√fan_in).
 struct LinearDefault : UniformInverseSqrt {
   template <class Weight, class Bias>
   void bias(Bias& b, Rng& rng) const {
-    detail::fill_uniform(b, detail::root_of_ratio<typename Weight::Scalar>(1, Weight::rows), rng);
+    detail::fill_uniform_over(b, 1, Weight::rows, rng);
   }
 };
 
@@ -126,13 +115,6 @@ void initialize_bias([[maybe_unused]] const Set& set, Bias& bias, const Initiali
   } else {
     bias.set_zero();
   }
-}
-
-/// N(0, 1/width), as in PyTorch, for every initializer.
-template <class Bias>
-void initialize_key_bias(Bias& bias, Rng& rng) {
-  using Scalar = typename Bias::Scalar;
-  fill_normal(bias, Scalar(0), root_of_ratio<Scalar>(1, Bias::cols), rng);
 }
 
 }  // namespace detail

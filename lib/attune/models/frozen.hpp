@@ -137,7 +137,7 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>>,
       for_each_tensor(
           [&rng](const TensorPath&, auto& trained, const auto& initial) {
             if constexpr (detail::IsLowRank<std::remove_cvref_t<decltype(trained)>>) {
-              detail::fill_normal(trained.a, Scalar(0), detail::root_of_ratio<Scalar>(1, trained.rows), rng);
+              detail::fill_normal_over(trained.a, 1, trained.rows, rng);
               trained.b.set_zero();
             } else {
               detail::copy_elements(initial, trained);
