@@ -39,8 +39,7 @@ struct NormInPortions {
     if (first + count == size) total += squares.total;
   }
   /// body(values, size, first, count) for the portions of all tensors.
-  template <class Set, class Call, class Body>
-  static void for_each_portion(const Set& set, const Call& context, const Body& body) {
+  static void for_each_portion(const auto& set, const auto& context, const auto& body) {
     constexpr int kWork = 4;  // of an element, in multiply-accumulates
     for_each_tensor(
         [&](const TensorPath&, const auto& tensor) {

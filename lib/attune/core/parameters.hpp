@@ -394,8 +394,7 @@ std::uint32_t hash_leaf(const Leaf& tensor, std::uint32_t state,
   return state;
 }
 
-template <class Set>
-std::uint32_t hash_set(const Set& set, std::uint32_t before, HashedPrecision precision) {
+std::uint32_t hash_set(const auto& set, std::uint32_t before, HashedPrecision precision) {
   for_each_tensor([&before, precision](const TensorPath&,
                                        const auto& tensor) { before = hash_leaf(tensor, before, precision); },
                   set);

@@ -114,13 +114,11 @@ class RelayOrder : public detail::Turns<Flag> {
     explicit Slices(RelayOrder& order) : order_(&order) {}
 
     /// A stage is a turn.
-    template <class Body>
-    void stage(Body&& body) const {
+    void stage(auto&& body) const {
       order_->run(*order_, [&](RelayOrder&) { body(); });
     }
     /// So is one with a status.
-    template <class Body>
-    Status answer(Body&& body) const {
+    Status answer(auto&& body) const {
       Status status = Status::kOk;
       stage([&] { status = body(); });
       return status;
@@ -140,8 +138,7 @@ class RelayOrder : public detail::Turns<Flag> {
 
   /// Calls body(gradients) after the same call for the sequence before; not after an error in an earlier
   /// sequence.
-  template <class Gradients, class Body>
-  void run(Gradients& gradients, const Body& body) {
+  void run(auto& gradients, const auto& body) {
     if (!this->begin_turn()) return;
     body(gradients);
     this->end_turn();

@@ -149,8 +149,7 @@ class Context {
   // ---- Stages. ----
 
   /// Runs a body as one stage.
-  template <class Body>
-  ATTUNE_INLINE void stage(Body&& body) const {
+  ATTUNE_INLINE void stage(auto&& body) const {
     if constexpr (kRunsToCompletion) {
       body();
     } else {
@@ -158,13 +157,9 @@ class Context {
     }
   }
   /// Runs a body that returns a Status as one stage.
-  template <class Body>
-  ATTUNE_INLINE Status answer(Body&& body) const {
-    return slices_.answer(body);
-  }
+  ATTUNE_INLINE Status answer(auto&& body) const { return slices_.answer(body); }
   /// Runs a body that consists of stages, and returns its result.
-  template <class Body>
-  ATTUNE_INLINE decltype(auto) inside(Body&& body) const {
+  ATTUNE_INLINE decltype(auto) inside(auto&& body) const {
     if constexpr (kRunsToCompletion) {
       return body();
     } else {
@@ -278,10 +273,7 @@ class Context {
   /// The context of keys and values.
   [[nodiscard]] constexpr auto keys() const { return of(mask(), keys_, keys_, zeros_); }
   /// The same with another number of keys.
-  template <class OtherKeys>
-  [[nodiscard]] constexpr auto with_keys(const OtherKeys& keys) const {
-    return of(mask(), tokens_, keys, zeros_);
-  }
+  [[nodiscard]] constexpr auto with_keys(const auto& keys) const { return of(mask(), tokens_, keys, zeros_); }
   /// The same with another mask, which hides at least as much.
   template <AttentionMask Other>
   [[nodiscard]] constexpr auto with_mask(const Other& mask) const {
@@ -302,8 +294,7 @@ class Context {
     return of(mask(), tokens_, keys_, detail::ZerosOf<Mask, Other>{});
   }
   /// The same with another treatment of factors of zero.
-  template <class Other>
-  [[nodiscard]] constexpr auto with_zeros(const Other& zeros) const {
+  [[nodiscard]] constexpr auto with_zeros(const auto& zeros) const {
     return of(mask(), tokens_, keys_, zeros);
   }
   /// The same with products that skip factors of zero unless all `operands` are finite: one check for several

@@ -61,13 +61,11 @@ class CrewSlices : public detail::WholeSequence {
   [[nodiscard]] CrewSlices in_any_order() const { return {*pass_, *walk_, false}; }
 
   /// Runs a body as one stage, on one member.
-  template <class Body>
-  void stage(Body&& body) const {
+  void stage(auto&& body) const {
     pass_->compute(*walk_, 1, [&](int) { body(); });
   }
   /// The same for a body with a result; all members get it.
-  template <class Body>
-  Status answer(Body&& body) const {
+  Status answer(auto&& body) const {
     pass_->compute(*walk_, 1, [&](int) {
       const Status status = body();
       if (status != Status::kOk) pass_->refuse(status);
@@ -158,8 +156,7 @@ class CrewPass {
     return work < 2 * kWorkOfShare ? 1 : detail::smaller(most, kMembers);
   }
   // Calls body(share) for the member's share, once all other members have passed all earlier slices.
-  template <class Body>
-  void compute(CrewWalk& walk, int shares, const Body& body) {
+  void compute(CrewWalk& walk, int shares, const auto& body) {
     if (walk.member < shares) {
       wait_for_others(walk);
       body(walk.member);

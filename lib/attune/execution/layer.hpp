@@ -269,8 +269,7 @@ template <class Layer>
 using ForwardResult = std::conditional_t<TakesIds<Layer>, Status, void>;
 
 /// The Status of a call; kOk if it returns nothing.
-template <class Call>
-ATTUNE_INLINE Status status_of(const Call& call) {
+ATTUNE_INLINE Status status_of(const auto& call) {
   if constexpr (std::is_void_v<decltype(call())>) {
     call();
     return Status::kOk;
@@ -280,8 +279,7 @@ ATTUNE_INLINE Status status_of(const Call& call) {
 }
 
 // Calls first(), then rest() unless first refuses its input. Returns first's result.
-template <class First, class Rest>
-ATTUNE_INLINE auto then(const First& first, const Rest& rest) {
+ATTUNE_INLINE auto then(const auto& first, const auto& rest) {
   const Status status = status_of(first);
   if (status == Status::kOk) rest();
   return decltype(first())(status);

@@ -61,10 +61,7 @@ struct WholeSequence {
   static constexpr bool kStopsWithin = false;
   static constexpr bool kInBatchOrder = false;
   /// Runs a body that consists of stages, and returns its result.
-  template <class Body>
-  ATTUNE_INLINE static decltype(auto) inside(Body&& body) {
-    return body();
-  }
+  ATTUNE_INLINE static decltype(auto) inside(auto&& body) { return body(); }
   /// Runs body(i) for i from 0 to times - 1; each call consists of stages.
   template <int times, class Body>
   ATTUNE_INLINE static void repeat(Body&& body) {
@@ -84,15 +81,9 @@ struct RunToCompletion : detail::WholeSequence {
   static constexpr bool kRunsToCompletion = true;
 
   /// Runs a stage.
-  template <class Body>
-  ATTUNE_INLINE static void stage(Body&& body) {
-    body();
-  }
+  ATTUNE_INLINE static void stage(auto&& body) { body(); }
   /// Runs a stage that returns a Status.
-  template <class Body>
-  ATTUNE_INLINE static Status answer(Body&& body) {
-    return body();
-  }
+  ATTUNE_INLINE static Status answer(auto&& body) { return body(); }
   template <int most, int at_once, int work, class Body>
   ATTUNE_INLINE static void rows(std::integral_constant<int, most>, Body&& body) {
     detail::in_blocks<most, at_once>(body);
@@ -245,22 +236,19 @@ class OneSlice {
   constexpr explicit OneSlice(detail::SliceWalk& walk) : walk_(&walk) {}
 
   /// Runs a stage, if it is its turn. Its work is unknown, so it takes a whole slice.
-  template <class Body>
-  ATTUNE_INLINE void stage(Body&& body) const {
+  ATTUNE_INLINE void stage(auto&& body) const {
     if (!walk_->begin(most_work)) return;
     body();
     walk_->end_portion(1, 1, most_work);
   }
   /// The same for a body that returns a Status; kOk if it is not its turn.
-  template <class Body>
-  ATTUNE_INLINE Status answer(Body&& body) const {
+  ATTUNE_INLINE Status answer(auto&& body) const {
     Status status = Status::kOk;
     stage([&]() ATTUNE_INLINE_LAMBDA { status = body(); });
     return status;
   }
   /// Runs a layer within as one stage. Returns its result, or a zero if it is not its turn.
-  template <class Body>
-  ATTUNE_INLINE auto inside(Body&& body) const {
+  ATTUNE_INLINE auto inside(auto&& body) const {
     if (!walk_->enter()) return decltype(body())();
     const Leaving leaving{*walk_};
     return body();

@@ -87,8 +87,7 @@ struct Adafactor : OptimizerStep<Adafactor<scale, ScalarType>> {
   static constexpr int kUpdateBlock = 0;
 
   /// Counts a step. check() must have accepted the options. `counters` are Moments or Counters.
-  template <class Counting>
-  static Coefficients advance(Counting& counters, const Options& options, Scalar gradient_scale) {
+  static Coefficients advance(auto& counters, const Options& options, Scalar gradient_scale) {
     return coefficients_of(static_cast<Counters&>(counters), options, gradient_scale);
   }
   /// Updates a whole tensor: all its parameters, from their gradients and moments.

@@ -173,8 +173,7 @@ struct Adam : OptimizerStep<Adam<variant, ScalarType>> {
   static constexpr int kUpdateBlock = detail::is_int8(kPrecision) ? kernels::kMomentBlock : 1;
 
   /// Counts a step. check() must have accepted the options. `counters` are Moments or Counters.
-  template <class Counting>
-  static Coefficients advance(Counting& counters, const Options& options, Scalar gradient_scale) {
+  static Coefficients advance(auto& counters, const Options& options, Scalar gradient_scale) {
     return {advance(counters.beta1_correction, counters.beta2_correction, options, gradient_scale),
             counters.rounding.next()};
   }

@@ -70,8 +70,7 @@ inline char* write_name(const TensorPath& path, char* to, char* end) {
 
 /// Compares central differences of loss() for every scalar of `value` with `gradient`, and keeps the worst in
 /// `check`. Returns the largest |numeric|.
-template <class Loss>
-double compare_gradient(const Loss& loss, const TensorPath& path, auto& value, const auto& gradient,
+double compare_gradient(const auto& loss, const TensorPath& path, auto& value, const auto& gradient,
                         double step, GradientCheck& check) {
   constexpr int kSize = std::remove_reference_t<decltype(value)>::size;
   const auto magnitude = [](double x) { return x < 0 ? -x : x; };
@@ -140,8 +139,7 @@ struct GradientProblem {
     return status_of([&] { return attune::infer<Layer>(parameters, x, inferred, inference, mask...); });
   }
   /// Call after forward(), with the same mask. `to` is dx, or NoGradient.
-  template <class Dx>
-  void backward(Dx&& to, const auto&... mask) {
+  void backward(auto&& to, const auto&... mask) {
     attune::backward<Layer>(parameters, x, tape, dy, to, gradients, scratch, mask...);
   }
   /// L in inference; in training, if the layer has dropout.

@@ -188,8 +188,7 @@ class ClosedFormHead {
     return all >= Scalar(0.999) && all <= Scalar(1.001) ? label : -1;
   }
   // add(i, ±z_i) changes the sums of classes.
-  template <class Add>
-  Status change_sums(ConstView<Features> features, int label, int sign, const Add& add) {
+  Status change_sums(ConstView<Features> features, int label, int sign, const auto& add) {
     const auto z = [&](int i) { return i < num_features ? features(0, i) : Scalar(1); };
     const auto sum = [&](int i, int j) {
       return kernels::multiply_add(static_cast<Scalar>(sign) * z(i), z(j), gram_(i, j));
@@ -207,8 +206,7 @@ class ClosedFormHead {
     return Status::kOk;
   }
   // W₀, with the bias after the weights; zero for new classes and without a bias.
-  template <class Base>
-  static Scalar element(const Base& base, int i, int label) {
+  static Scalar element(const auto& base, int i, int label) {
     if (label >= base.weight.cols) return 0;
     if (i < num_features) return detail::element_of(base.weight, i, label);
     if constexpr (requires { base.bias; }) return detail::element_of(base.bias, 0, label);

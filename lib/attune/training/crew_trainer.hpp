@@ -146,8 +146,7 @@ class CrewTrainer : public TrainingLifecycle<CrewTrainer<Members, Model, Loss, O
   using Flag = typename Members::Flag;
 
   // Calls body(member, sequence) for each sequence of the batch.
-  template <class Body>
-  static void for_each_sequence(Members& crew, const Body& body) {
+  static void for_each_sequence(Members& crew, const auto& body) {
     if constexpr (kSharesSequences) {
       for (int sequence = 0; sequence < batch; ++sequence) body(0, sequence);
     } else {
@@ -156,9 +155,8 @@ class CrewTrainer : public TrainingLifecycle<CrewTrainer<Members, Model, Loss, O
   }
 
   // Forward, loss and backward of a sequence: of a member, or shared by all.
-  template <class X, class Target, class Mask>
-  Status differentiate(Members& crew, int member, int sequence, const X& x, const Target& target,
-                       const Mask& mask, const Loss& loss, LossSum<Scalar>& sum) {
+  Status differentiate(Members& crew, int member, int sequence, const auto& x, const auto& target,
+                       const auto& mask, const Loss& loss, LossSum<Scalar>& sum) {
     const auto forward = [&](const auto& slices) {
       return detail::forward_loss<Model>(context_of(mask, slices), weights(), x,
                                          View<Output>(outputs_[member]), tapes_[member],
@@ -195,8 +193,7 @@ class CrewTrainer : public TrainingLifecycle<CrewTrainer<Members, Model, Loss, O
     return Status::kOk;
   }
   // The optimizer's step, if no sequence was refused.
-  template <class Clipping>
-  Result finish(Members& crew, const Options& options, const Clipping& clipping) {
+  Result finish(Members& crew, const Options& options, const auto& clipping) {
     if (const Status status = first_error(); status != Status::kOk) return refuse(status);
     LossSum<Scalar> total{.sum = 0, .normalizer = 0};
     for (const SequenceLoss& one : losses_) {
@@ -225,12 +222,10 @@ class CrewTrainer : public TrainingLifecycle<CrewTrainer<Members, Model, Loss, O
   static constexpr auto context_of(const Mask& mask ATTUNE_LIFETIME_BOUND, const Slices& slices = {}) {
     return detail::context_in_plan<Model, BatchExecutor>(mask, slices);
   }
-  template <AnyContext Call>
-  Status predict_in(int member, const Call& context, InputView x, OutputView y) {
+  Status predict_in(int member, const AnyContext auto& context, InputView x, OutputView y) {
     return scratch_[member].predict(context, weights(), x, y, tapes_[member]);
   }
-  template <class Mask>
-  Status predict_together(Members& crew, InputView x, OutputView y, const Mask& mask) {
+  Status predict_together(Members& crew, InputView x, OutputView y, const auto& mask) {
     const Status status = pass_.run(
         crew, scratch_, [&](const auto& slices) { (void)predict_in(0, context_of(mask, slices), x, y); });
     return detail::status_of_output<Model>(status, mask, y);

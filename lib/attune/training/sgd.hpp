@@ -86,8 +86,7 @@ struct Sgd : OptimizerStep<Sgd<kind, ScalarType, precision>> {
   static constexpr int kMoments = kind == Momentum::kNone ? 0 : 1;
 
   /// Counts a step. check() must have accepted the options. `counters` are Moments or Counters.
-  template <class Counting>
-  static Coefficients advance([[maybe_unused]] Counting& counters, const Options& options,
+  static Coefficients advance([[maybe_unused]] auto& counters, const Options& options,
                               Scalar gradient_scale) {
     kernels::SgdCoefficients<Scalar> coefficients{.learning_rate = options.learning_rate,
                                                   .momentum = options.momentum,

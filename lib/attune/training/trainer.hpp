@@ -285,20 +285,18 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
     return detail::context_in_plan<Computed, BatchExecutor>(mask, slices);
   }
   // Takes placed gradients, as a stage. kUnderWay if another trainer took them between two slices.
-  template <AnyContext Call>
-  ATTUNE_INLINE Status take_gradients(const Call& context) {
+  ATTUNE_INLINE Status take_gradients(const AnyContext auto& context) {
     if (!detail::PlacesGradients<Planned>) return Status::kOk;
     context.stage([&] { gradients_.give_to(this); });
     return gradients_.free_for(this, 1) ? Status::kOk : Status::kUnderWay;
   }
   // Weights of a plan's own, as a stage. Placed weights may be another trainer's since the last slice.
-  template <AnyContext Call>
-  ATTUNE_INLINE Status load_weights(const Call& context) {
+  ATTUNE_INLINE Status load_weights(const AnyContext auto& context) {
     const auto load = [&] { return executor_.load(state_.parameters); };
     return detail::OwnsWeights<BatchExecutor> && !detail::PlacesWeights<Plan> ? context.answer(load) : load();
   }
-  template <class Mask, AnyContext Call>
-  ATTUNE_INLINE Status predict_in(const Call& context, InputView x, OutputView y, const Mask& mask) {
+  ATTUNE_INLINE Status predict_in(const AnyContext auto& context, InputView x, OutputView y,
+                                  const auto& mask) {
     if (const Status loaded = load_weights(context); loaded != Status::kOk) return loaded;
     const Status status = context.inside([&]() ATTUNE_INLINE_LAMBDA {
       return work_.scratch().predict(context, weights(), x, y, work_.tape());
@@ -355,9 +353,8 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
     return Status::kOk;
   }
 
-  template <class Clipping, class Masks>
   ATTUNE_INLINE Result step_over_batch(BatchInputView inputs, BatchTargetView targets, const Options& options,
-                                       const Clipping& clipping, const Masks& masks, const Loss& loss) {
+                                       const auto& clipping, const auto& masks, const Loss& loss) {
     if (work_.under_way() || !has_gradients()) return Result::refused(Status::kUnderWay);
     if (const Status status = state_.ready(); status != Status::kOk) return Result::refused(status);
     if (sums_.sequences > 0) discard();

@@ -185,8 +185,7 @@ class UnlabeledHead {
     return {labels_, static_cast<std::size_t>(count) * num_classes};
   }
   // Writes the logits of all examples.
-  template <class GetFeatures>
-  Status infer(const typename Head::Parameters& head, int count, const GetFeatures& features) {
+  Status infer(const typename Head::Parameters& head, int count, const auto& features) {
     Features z;
     Logits logits;
     typename Head::InferenceScratch scratch;
@@ -234,8 +233,7 @@ class UnlabeledHead {
     return sure > 0 ? static_cast<Scalar>(same) / static_cast<Scalar>(sure) : Scalar(1);
   }
   // The head of balanced labels, from logits.
-  template <class Base, class Factory, class GetFeatures>
-  Status solve(const Base& base, const Factory& factory, int count, const GetFeatures& features,
+  Status solve(const auto& base, const auto& factory, int count, const auto& features,
                std::span<const int> known, const Options& options) {
     Status status = balanced_labels<num_classes, Scalar>(labels(count), options.balance, known);
     sums_.clear();

@@ -209,8 +209,7 @@ class UnlabeledHeadTrainer
   friend TrainingLifecycle<UnlabeledHeadTrainer, State>;
 
   // learn(base, features, head, known) learns.
-  template <class Takes, class Learn>
-  Result learn_by(int count, const Takes& takes, const Learn& learn) {
+  Result learn_by(int count, const auto& takes, const auto& learn) {
     if (const Status status = state_.ready(); status != Status::kOk) return {status};
     if (count <= 0 || count > max_takes) return {Status::kInvalidLength};
     const auto features = [&](int i, typename Learning::Features& to) {

@@ -179,8 +179,7 @@ struct Updates {
 
    private:
     // gradient(row, rows) writes the gradients of some rows from `row` on; they then update the tensor.
-    template <class Gradient>
-    void update_rows(const Gradient& gradient) const {
+    void update_rows(const auto& gradient) const {
       const auto rows = [&]<int kCount>(int row) ATTUNE_INLINE_LAMBDA {
         gradient(row, MatrixView<Scalar, kCount, kCols>(context->rows));
         context->update(kind, first + row * kCols, kCount * kCols);
@@ -244,7 +243,7 @@ namespace detail {
 /// `options`. Gradients times `gradient_scale` are applied, and `rows` is overwritten. If ok() is false after
 /// backward, some gradients were not applied: see the top of this file.
 template <class Model, class Optimizer>
-class ParameterUpdates {
+class ParameterUpdates : NotCopied {
  public:
   using Scalar = typename Model::Scalar;
   using Parameters = MastersOf<Model, Optimizer>;
@@ -279,8 +278,6 @@ class ParameterUpdates {
         },
         moments, leaves, parameters);
   }
-  ParameterUpdates(const ParameterUpdates&) = delete;
-  ParameterUpdates& operator=(const ParameterUpdates&) = delete;
 
   /// Whether all gradients were finite and not too large.
   [[nodiscard]] bool ok() const { return context_.squares < context_.bound; }
