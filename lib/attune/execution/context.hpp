@@ -98,7 +98,7 @@ using ZerosOf =
 template <AttentionMask MaskType = NoMask, class SlicesType = RunToCompletion,
           class TokensType = detail::AllTokens, class KeysType = TokensType,
           class ZerosType = detail::ZerosOf<MaskType>>
-class Context {
+class Context : public SlicesType {
  public:
   /// The mask.
   using Mask = MaskType;
@@ -113,11 +113,7 @@ class Context {
   /// The kind of products between matrices that are not weights.
   using Products = typename Zeros::Products;
   /// Whether all stages run, one after the other.
-  static constexpr bool kRunsToCompletion = Slices::kRunsToCompletion;
-  /// Whether a pass may stop between two portions of a stage.
-  static constexpr bool kStopsWithin = Slices::kStopsWithin;
-  /// Whether sequences run backward at the same time (batch_order.hpp).
-  static constexpr bool kInBatchOrder = Slices::kInBatchOrder;
+  using Slices::kRunsToCompletion;
   /// Whether the mask hides anything, so that factors of zero must have no influence.
   static constexpr bool kSkipsZeros = Zeros::kSkips;
   /// Whether some rows of queries may be invalid.
@@ -129,7 +125,7 @@ class Context {
   constexpr Context() requires std::is_default_constructible_v<detail::MaskReference<Mask>> {}
   /// All tokens, with a mask, or slice by slice.
   constexpr explicit Context(const Mask& mask ATTUNE_LIFETIME_BOUND, const Slices& slices = {})
-      : slices_(slices), mask_(mask) {
+      : Slices(slices), mask_(mask) {
     static_assert(detail::Holds<!detail::SaysLength<Mask>>,
                   "attune::Context: the mask gives a sequence's length; create the context with "
                   "context_for<Layer>(mask), or call attune::infer, forward or backward");
@@ -137,46 +133,23 @@ class Context {
   /// Valid tokens, as counted by context_for<Layer>(mask).
   constexpr Context(const Mask& mask ATTUNE_LIFETIME_BOUND, const Slices& slices, const Tokens& tokens,
                     const Keys& keys, const Zeros& zeros = {})
-      : slices_(slices), mask_(mask), tokens_(tokens), keys_(keys), zeros_(zeros) {}
+      : Slices(slices), mask_(mask), tokens_(tokens), keys_(keys), zeros_(zeros) {}
 
   /// The mask.
   [[nodiscard]] constexpr const Mask& mask() const { return mask_.get(); }
   /// The slices, which choose the stages to run.
-  [[nodiscard]] constexpr const Slices& slices() const { return slices_; }
+  [[nodiscard]] constexpr const Slices& slices() const { return *this; }
   /// The treatment of factors of zero: gemm(a, b, c, epilogue) multiplies accordingly.
   [[nodiscard]] constexpr const Zeros& zeros() const { return zeros_; }
 
-  // ---- Stages. ----
+  // ---- Stages; the slices have the others. ----
 
-  /// Runs a body as one stage.
-  ATTUNE_INLINE void stage(auto&& body) const {
-    if constexpr (kRunsToCompletion) {
-      body();
-    } else {
-      slices_.stage(body);
-    }
-  }
-  /// Runs a body that returns a Status as one stage.
-  ATTUNE_INLINE Status answer(auto&& body) const { return slices_.answer(body); }
-  /// Runs a body that consists of stages, and returns its result.
-  ATTUNE_INLINE decltype(auto) inside(auto&& body) const {
-    if constexpr (kRunsToCompletion) {
-      return body();
-    } else {
-      return slices_.inside(body);
-    }
-  }
-  /// Runs body(i) for i from 0 to times - 1; each call consists of stages.
-  template <int times, class Body>
-  ATTUNE_INLINE void repeat(Body&& body) const {
-    slices_.template repeat<times>(body);
-  }
   template <int count, int work, class Body>
   ATTUNE_INLINE void rows(Body&& body) const {
     if constexpr (kRunsToCompletion) {
       body.template operator()<count>(0);
     } else {
-      slices_.template rows<count, count, work>(std::integral_constant<int, count>{}, body);
+      slices().template rows<count, count, work>(std::integral_constant<int, count>{}, body);
     }
   }
   template <int count, int work, class Body>
@@ -184,7 +157,7 @@ class Context {
     if constexpr (kRunsToCompletion) {
       body(0, count);
     } else {
-      slices_.template elements<count, work>(std::integral_constant<int, count>{}, body);
+      slices().template elements<count, work>(std::integral_constant<int, count>{}, body);
     }
   }
   template <int count, int work, class Body>
@@ -197,11 +170,11 @@ class Context {
   }
   template <int rows, int at_once, int work, class Body>
   ATTUNE_INLINE void tokens_at_once(Body&& body) const {
-    slices_.template rows<rows, at_once, work>(count<rows>(), body);
+    slices().template rows<rows, at_once, work>(count<rows>(), body);
   }
   template <int rows, int cols, int work, class Body>
   ATTUNE_INLINE void token_elements(Body&& body) const {
-    slices_.template elements<rows * cols, work>(count<rows>() * cols, body);
+    slices().template elements<rows * cols, work>(count<rows>() * cols, body);
   }
   /// Runs body(t) for each of n rows that are tokens.
   template <int rows, int work, class Body>
@@ -212,8 +185,8 @@ class Context {
   }
   /// The same, where rows and elements run one after the other, and may add to the same sums.
   [[nodiscard]] constexpr auto in_order() const {
-    if constexpr (requires { slices_.in_order(); }) {
-      return with_slices(slices_.in_order());
+    if constexpr (requires { slices().in_order(); }) {
+      return with_slices(slices().in_order());
     } else {
       return *this;
     }
@@ -221,8 +194,8 @@ class Context {
   /// The same, where rows and elements are independent, so that several threads may share them, in backward
   /// too.
   [[nodiscard]] constexpr auto in_any_order() const {
-    if constexpr (requires { slices_.in_any_order(); }) {
-      return with_slices(slices_.in_any_order());
+    if constexpr (requires { slices().in_any_order(); }) {
+      return with_slices(slices().in_any_order());
     } else {
       return *this;
     }
@@ -233,11 +206,6 @@ class Context {
   template <class Other>
   [[nodiscard]] constexpr auto with_slices(const Other& slices) const {
     return Context<Mask, Other, Tokens, Keys, Zeros>(mask(), slices, tokens_, keys_, zeros_);
-  }
-  /// Memory for data that only one portion reads.
-  template <class Scalar>
-  ATTUNE_INLINE Scalar* own(Scalar* scratch) const {
-    return slices_.own(scratch);
   }
 
   // ---- Valid tokens. ----
@@ -312,10 +280,10 @@ class Context {
   template <class OtherMask, class OtherTokens, class OtherKeys, class OtherZeros>
   [[nodiscard]] constexpr auto of(const OtherMask& mask, const OtherTokens& tokens, const OtherKeys& keys,
                                   const OtherZeros& zeros) const {
-    return Context<OtherMask, Slices, OtherTokens, OtherKeys, OtherZeros>(mask, slices_, tokens, keys, zeros);
+    return Context<OtherMask, Slices, OtherTokens, OtherKeys, OtherZeros>(mask, slices(), tokens, keys,
+                                                                          zeros);
   }
 
-  [[no_unique_address]] Slices slices_ = {};
   [[no_unique_address]] detail::MaskReference<Mask> mask_;
   [[no_unique_address]] Tokens tokens_ = {};
   [[no_unique_address]] Keys keys_ = {};
