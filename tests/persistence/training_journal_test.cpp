@@ -23,16 +23,18 @@ void list(const Memory& memory, char (&events)[room]) {
 }
 
 // Records that are written as their bytes.
-using attune::detail::refers_elsewhere;
+using attune::detail::RefersElsewhere;
 using Mask = attune::AdditiveMask<float, 2, 2>;
 using Padding = attune::KeyPaddingMask<2>;
-static_assert(!refers_elsewhere<Model::Input>() && !refers_elsewhere<std::array<int, 2>>() &&
-              !refers_elsewhere<float[2][3]>() && !refers_elsewhere<Padding>() && !refers_elsewhere<int>() &&
-              !refers_elsewhere<attune::BothMasks<attune::CausalMask, Padding>>());
-static_assert(refers_elsewhere<attune::ConstView<Model::Input>>() && refers_elsewhere<attune::Ids<2>>() &&
-              refers_elsewhere<std::span<const float, 6>>() && refers_elsewhere<const float*>() &&
-              refers_elsewhere<std::array<const float*, 2>>() && refers_elsewhere<const float* [2]>() &&
-              refers_elsewhere<Mask>() && refers_elsewhere<attune::BothMasks<Padding, Mask>>());
+static_assert(!RefersElsewhere<Model::Input>::value && !RefersElsewhere<std::array<int, 2>>::value &&
+              !RefersElsewhere<float[2][3]>::value && !RefersElsewhere<Padding>::value &&
+              !RefersElsewhere<int>::value &&
+              !RefersElsewhere<attune::BothMasks<attune::CausalMask, Padding>>::value);
+static_assert(RefersElsewhere<attune::ConstView<Model::Input>>::value &&
+              RefersElsewhere<attune::Ids<2>>::value && RefersElsewhere<std::span<const float, 6>>::value &&
+              RefersElsewhere<const float*>::value && RefersElsewhere<std::array<const float*, 2>>::value &&
+              RefersElsewhere<const float* [2]>::value && RefersElsewhere<Mask>::value &&
+              RefersElsewhere<attune::BothMasks<Padding, Mask>>::value);
 
 Memory memory;
 Trainer trainer, other;

@@ -308,24 +308,21 @@ concept Address = std::is_pointer_v<Record> || std::ranges::enable_view<Record> 
 /// Whether the bytes of a record are an address: a pointer, a view, references, a mask that views a matrix,
 /// or an array or a pair of these.
 template <class Record>
-constexpr bool refers_elsewhere() {
-  if constexpr (Address<Record>) {
-    return true;
-  } else if constexpr (std::is_array_v<Record>) {
-    return refers_elsewhere<std::remove_all_extents_t<Record>>();
-  } else if constexpr (requires { typename Record::value_type; }) {
-    return (Stored<Record> && !Storage<Record>::kOwns) || refers_elsewhere<typename Record::value_type>();
-  } else if constexpr (Stored<Record>) {
-    return !Storage<Record>::kOwns;
-  } else if constexpr (requires(const Record& mask) { mask.matrix; }) {
-    return refers_elsewhere<std::remove_const_t<decltype(Record::matrix)>>();
-  } else if constexpr (requires(const Record& both) { both.first, both.second; }) {
-    return refers_elsewhere<std::remove_const_t<decltype(Record::first)>>() ||
-           refers_elsewhere<std::remove_const_t<decltype(Record::second)>>();
-  } else {
-    return false;
-  }
-}
+struct RefersElsewhere : std::bool_constant<Address<Record> || (Stored<Record> && !OwnsStorage<Record>)> {};
+template <class Element, std::size_t count>
+struct RefersElsewhere<Element[count]> : RefersElsewhere<Element> {};
+template <class Record>
+  requires(!Address<Record> && requires { typename Record::value_type; })
+struct RefersElsewhere<Record> : std::disjunction<std::bool_constant<Stored<Record> && !OwnsStorage<Record>>,
+                                                  RefersElsewhere<typename Record::value_type>> {};
+template <class Mask>
+  requires requires(const Mask& mask) { mask.matrix; }
+struct RefersElsewhere<Mask> : RefersElsewhere<std::remove_const_t<decltype(Mask::matrix)>> {};
+template <class Both>
+  requires requires(const Both& both) { both.first, both.second; }
+struct RefersElsewhere<Both>
+    : std::disjunction<RefersElsewhere<std::remove_const_t<decltype(Both::first)>>,
+                       RefersElsewhere<std::remove_const_t<decltype(Both::second)>>> {};
 
 }  // namespace detail
 

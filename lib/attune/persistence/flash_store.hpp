@@ -182,7 +182,7 @@ class FlashStore {
       detail::Holds<((std::is_trivially_copyable_v<Records> && std::is_copy_constructible_v<Records>)&&...)>,
       "attune::FlashStore: records are saved byte by byte and must be trivially copyable");
   static_assert(
-      detail::Holds<((!detail::refers_elsewhere<Records>() && ...))>,
+      detail::Holds<((!detail::RefersElsewhere<Records>::value && ...))>,
       "attune::FlashStore: a record is a pointer or a view, so its address would be saved; store the data");
   static_assert(
       detail::Holds<((!detail::IsTrainer<Records> && ...))>,

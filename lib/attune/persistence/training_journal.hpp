@@ -235,9 +235,9 @@ class TrainingJournal {
   template <class Input, class Target, class Mask>
   void note_sequence(const JournaledSequence<Input, Target, Mask>& sequence) {
     static_assert(
-        detail::Holds<!(detail::refers_elsewhere<std::remove_cvref_t<Input>>() ||
-                        detail::refers_elsewhere<std::remove_cvref_t<Target>>() ||
-                        detail::refers_elsewhere<std::remove_cvref_t<Mask>>())>,
+        detail::Holds<!(detail::RefersElsewhere<std::remove_cvref_t<Input>>::value ||
+                        detail::RefersElsewhere<std::remove_cvref_t<Target>>::value ||
+                        detail::RefersElsewhere<std::remove_cvref_t<Mask>>::value)>,
         "attune::TrainingJournal: the input, target or mask is a view, whose address would be written; copy "
         "the numbers into a Tensor or an array, or journal the sequence by its number");
     (void)synchronize();
