@@ -232,7 +232,6 @@ class ParallelTrainer
     if (update.result.ok()) {
       slots_.template update<Optimizer>(update.coefficients, shared.state, gradients);
       shared.executor.invalidate();
-      shared.trained += batch;
       attune::detail::count_step(shared.state, batch);
     }
     return update.result;
@@ -266,14 +265,12 @@ class ParallelTrainer
     State state;
     [[no_unique_address]] BatchExecutor executor;  // the weights that products read, if the plan has its own
     LossSum<Scalar> sequences[static_cast<std::size_t>(batch)];
-    std::int64_t trained;  // sequences since the tapes stood where their worker's `masks` is 0
   };
   // A thread's memory for one sequence; no two threads share a cache line.
   struct alignas(detail::kCacheLine) Worker {
     [[no_unique_address]] typename Model::Tape tape;
     [[no_unique_address]] Scratch scratch;
     typename Model::Output output;  // y, then dL/dy
-    std::int64_t masks;             // the sequence, counted over the training, of the tape's masks
   };
 
   // Calls body(worker, sequence) for first ≤ sequence < end, each on some thread.
@@ -308,9 +305,7 @@ class ParallelTrainer
         return;
       }
     }
-    const std::int64_t number = shared_->trained + sequence;
-    skip_masks(alone->tape, number - alone->masks);
-    alone->masks = number;
+    shared_->state.masks.apply_to(alone->tape, sequence);
     sum.status = forward(*alone, RunToCompletion{});
     if (sum.status != Status::kOk) return order.refuse();
     if constexpr (kAddsOnce) {
@@ -319,7 +314,6 @@ class ParallelTrainer
       backward(*alone, InBatchOrder(order), gradients);
     }
     order.end();
-    alone->masks = number + 1;
   }
 
   // Receives the sums over all earlier sequences, before the first one here adds to them.
@@ -372,18 +366,10 @@ class ParallelTrainer
                      [&](const SharedSlices& slices) { (void)predict_on(workers_[0], x, y, mask, slices); });
   }
 
-  // For TrainingLifecycle. All threads have the same masks.
+  // For TrainingLifecycle.
   static auto& own_state(auto& self) { return self.shared_->state; }
   auto& own_tape() { return workers_[0].tape; }
-  void begin_at_state() {
-    shared_->executor.invalidate();
-    shared_->trained = 0;
-    for (int thread = 0; thread < pool_.threads(); ++thread) {
-      Worker& worker = workers_[static_cast<std::size_t>(thread)];
-      shared_->state.masks.apply_to(worker.tape);
-      worker.masks = 0;
-    }
-  }
+  void begin_at_state() { shared_->executor.invalidate(); }
 
   ThreadPool pool_;
   SharedPass pass_{pool_};

@@ -172,8 +172,7 @@ class CrewTrainer : public TrainingLifecycle<CrewTrainer<Members, Model, Loss, O
         if (forward(slices) == Status::kOk) backward(slices);
       });
     } else {
-      state_.masks.apply_to(tapes_[member]);
-      skip_masks(tapes_[member], sequence);
+      state_.masks.apply_to(tapes_[member], sequence);
       const Status status = forward(RunToCompletion{});
       RelayOrder<Flag> order(sequence > 0 ? &turns_[sequence - 1] : nullptr, turns_[sequence]);
       if (status != Status::kOk) {
@@ -231,7 +230,7 @@ class CrewTrainer : public TrainingLifecycle<CrewTrainer<Members, Model, Loss, O
     return detail::status_of_output<Model>(status, mask, y);
   }
 
-  // For TrainingLifecycle. All tapes have the same masks.
+  // For TrainingLifecycle.
   static auto& own_state(auto& self) { return self.state_; }
   auto& own_tape() { return tapes_[0]; }
   void begin_at_state() {

@@ -210,6 +210,9 @@ class LockstepExecutor : public ReadsParameters {
   typename LaneModel::Output output_;  // y, then dL/dy
 };
 
+template <class Model>
+class LockstepExecutor<Model, 1> : public BySequence::BatchExecutor<Model> {};
+
 }  // namespace detail
 
 /// Lockstep on vector units of `vector_bytes` bytes.
@@ -222,10 +225,7 @@ struct LockstepOf {
   using GradientSet = typename Model::Parameters;
   template <class Model>
   using BatchExecutor =
-      typename std::conditional_t<(kernels::kLanes<kernels::Packet<typename Model::Scalar>> > 1),
-                                  std::type_identity<detail::LockstepExecutor<
-                                      Model, kernels::kLanes<kernels::Packet<typename Model::Scalar>>>>,
-                                  std::type_identity<BySequence::BatchExecutor<Model>>>::type;
+      detail::LockstepExecutor<Model, kernels::kLanes<kernels::Packet<typename Model::Scalar>>>;
 };
 
 /// For every model, with any loss. Runs as many sequences at once as the widest packet has lanes: 16 with

@@ -36,18 +36,18 @@ struct MaskState {
   /// Masks start from `rng`.
   void begin(const Rng& rng) { *this = {std::bit_cast<std::uint64_t>(rng), 0}; }
   void count(int passed) { sequences += static_cast<std::uint64_t>(passed); }
-  /// Moves a tape to the masks of the next sequence.
-  void apply_to(auto& tape) const {
+  /// Moves a tape to the masks of a sequence of the next batch.
+  void apply_to(auto& tape, int sequence) const {
     Rng rng = std::bit_cast<Rng>(generator);
     draw_seeds(tape, rng);
-    skip_masks(tape, static_cast<std::int64_t>(sequences));
+    skip_masks(tape, static_cast<std::int64_t>(sequences) + sequence);
   }
 };
 /// The same for a model without dropout.
 struct NoMaskState {
   static void begin(const Rng&) {}
   static void count(int) {}
-  static void apply_to(const auto& /*tape*/) {}
+  static void apply_to(const auto& /*tape*/, int) {}
 };
 
 /// The fingerprint of a model and its optimizer: shapes, names and options.

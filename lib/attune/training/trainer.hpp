@@ -332,7 +332,7 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
     auto& scratch = work_.scratch().training;
     const OutputView output(work_.output());
     Status status = take_gradients(context);  // the first stage, so that the first slice has it
-    if (State::kDrops) context.stage([&] { stand_at_masks(); });
+    if (State::kDrops) context.stage([&] { state_.masks.apply_to(tape, sums_.sequences); });
     if (status == Status::kOk) status = load_weights(context);
     if (status == Status::kOk) {
       status = detail::forward_loss<Computed>(context, weights(), x, output, tape, scratch, target, loss,
@@ -365,8 +365,8 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
             detail::have_one_mask<kLanes>(masks, sums_.sequences)) {
           if (!loaded) executor_.broadcast(state_.parameters);
           loaded = true;
-          stand_at_masks();
           const int first = sums_.sequences;
+          state_.masks.apply_to(work_.tape(), first);
           const bool added = executor_.accumulate(
               Inputs::at(inputs, first), [&](int s) { return Targets::at(targets, first + s); }, work_.tape(),
               detail::mask_of(masks, first), loss, gradients_.values(), sums_);
@@ -439,11 +439,6 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
   void clear_gradients() {
     std::memset(static_cast<void*>(&gradients_.values()), 0, sizeof gradients_.values());
     gradients_.give_to(nullptr);
-  }
-  // Moves the tape to the masks of the next sequence.
-  void stand_at_masks() {
-    state_.masks.apply_to(work_.tape());
-    skip_masks(work_.tape(), sums_.sequences);
   }
 
   State state_;

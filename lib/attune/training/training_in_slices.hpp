@@ -39,12 +39,15 @@ namespace detail {
 /// A pass of a trainer, which has the trainer's memory until its end.
 template <class Trainer>
 class PassInSlices {
+ public:
+  /// Whether nothing is left to do, also after a discard() or restart of the trainer.
+  [[nodiscard]] bool done() const { return !trainer_->work_.under_way(pass_); }
+
  protected:
   PassInSlices(Trainer& trainer, Status may)
       : trainer_(&trainer), status_(may == Status::kOk ? Status::kUnderWay : may) {
     if (may == Status::kOk) pass_ = trainer.work_.begin_pass(&trainer);
   }
-  [[nodiscard]] bool ended() const { return !trainer_->work_.under_way(pass_); }
   void end(Status status) {
     status_ = status;
     trainer_->work_.end_pass(trainer_);
@@ -71,16 +74,14 @@ class AccumulationInSlices : public detail::PassInSlices<Trainer> {
 
   /// Computes the next slice; false if none is left.
   bool advance() {
-    if (done()) return false;
+    if (Pass::done()) return false;
     detail::SliceWalk walk(address_, most_work);
     const Status status = trainer_->template add_sequence<Computed>(
         x_, target_, loss_, detail::Unused{}, added_,
         Trainer::template context_of<Computed>(mask_, OneSlice<most_work>(walk)));
-    if (status != Status::kOk || done()) Pass::end(status);
+    if (status != Status::kOk || Pass::done()) Pass::end(status);
     return true;
   }
-  /// Whether nothing is left to do, also after a discard() or restart of the trainer.
-  [[nodiscard]] bool done() const { return Pass::ended(); }
   /// The result of accumulate(). kUnderWay before the end of the pass, and if another call ended it.
   [[nodiscard]] LossResult<Scalar> result() const { return Trainer::own_loss(status_, added_); }
 
@@ -109,7 +110,7 @@ class UpdateInSlices : public detail::PassInSlices<Trainer> {
 
   /// Computes the next slice; false if none is left.
   bool advance() {
-    if (done()) return false;
+    if (Pass::done()) return false;
     if (!trainer_->has_gradients()) {  // another trainer has taken them since the last slice
       if (trainer_->updating()) trainer_->sums_.clear();  // its state stays a part of an update
       Pass::end(Status::kUnderWay);
@@ -128,11 +129,9 @@ class UpdateInSlices : public detail::PassInSlices<Trainer> {
     } else {
       trainer_->finish(options_, clipping_, update_, context);
     }
-    if (done()) Pass::end(update_.result.status);
+    if (Pass::done()) Pass::end(update_.result.status);
     return true;
   }
-  /// Whether nothing is left to do, also after a discard() or restart of the trainer.
-  [[nodiscard]] bool done() const { return Pass::ended(); }
   /// The result of update(). kUnderWay before the end of the pass, and if another call ended it.
   [[nodiscard]] Result result() const {
     return status_ == Status::kOk ? update_.result : Result::refused(status_);
@@ -161,15 +160,13 @@ class PredictionInSlices : public detail::PassInSlices<Trainer> {
  public:
   /// Computes the next slice; false if none is left.
   bool advance() {
-    if (done()) return false;
+    if (Pass::done()) return false;
     detail::SliceWalk walk(address_, most_work);
     const Status status =
         trainer_->predict_in(Trainer::context_of(mask_, OneSlice<most_work>(walk)), x_, y_, mask_);
     if (status != Status::kOk || walk.complete()) Pass::end(status);
     return true;
   }
-  /// Whether nothing is left to do, also after a discard() or restart of the trainer.
-  [[nodiscard]] bool done() const { return Pass::ended(); }
   /// The result of predict(). kUnderWay before the end of the pass, and if another call ended it.
   [[nodiscard]] Status status() const { return status_; }
 

@@ -112,6 +112,17 @@ struct UpdateContext {
   Scalar bound;    // for the sum of squares
   Scalar squares;  // Σg² so far; once it is NaN or reaches the bound, it stays so
 
+  // The place of a tensor in a set that begins at `begin`.
+  int place_of(void* begin, auto& parameter, auto&... moment) requires(one_layout) {
+    all.parameters = static_cast<Scalar*>(begin);
+    const auto first = static_cast<int>(parameter.data() - all.parameters);
+    [[maybe_unused]] int k = 0;
+    ((all.moments[k++] = moment.data() - first), ...);
+    return first;
+  }
+  static UpdatedMemory<Optimizer> place_of(void*, auto& parameter, auto&... moment) requires(!one_layout) {
+    return {parameter.data(), {moment.data()...}};
+  }
   // Updates `size` parameters from `first` on; their gradients are in `rows`.
   [[gnu::noinline]] void update(TensorKind kind, int first, int size) requires(one_layout) {
     update_at(kind, all, first, size);
@@ -264,17 +275,9 @@ class ParameterUpdates : NotCopied {
                  .bound = kLargestGradient<Scalar> / gradient_scale,
                  .squares = 0} {
     context_.bound *= context_.bound;
-    if constexpr (kOne) context_.all.parameters = reinterpret_cast<Scalar*>(&parameters);
     Optimizer::for_each_with_moments(
-        [this](const TensorPath& path, auto& leaf, auto& parameter, auto&... moment) {
-          if constexpr (kOne) {
-            const auto first = static_cast<int>(parameter.data() - context_.all.parameters);
-            leaf = {first, &context_, path.kind};
-            [[maybe_unused]] int k = 0;
-            ((context_.all.moments[k++] = moment.data() - first), ...);
-          } else {
-            leaf = {{parameter.data(), {moment.data()...}}, &context_, path.kind};
-          }
+        [&](const TensorPath& path, auto& leaf, auto& parameter, auto&... moment) {
+          leaf = {context_.place_of(&parameters, parameter, moment...), &context_, path.kind};
         },
         moments, leaves, parameters);
   }
@@ -311,7 +314,7 @@ ATTUNE_INLINE StepResult<typename Model::Scalar> step_in_backward(
     if (!finite(kernels::sum_of_squares(Model::Input::size, x.data)))
       return Result::refused(Status::kNotFinite);
   }
-  state.masks.apply_to(tape);
+  state.masks.apply_to(tape, 0);
   const auto& weights = executor.weights(state.parameters);
   const auto context = context_in_plan<Model, std::remove_cvref_t<decltype(executor)>>(mask);
   LossSum<Scalar> sum;
