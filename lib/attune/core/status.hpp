@@ -1,6 +1,7 @@
 // Errors of bytes and numbers from outside. All other misuse is a compile error.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include <attune/kernels/policy.hpp>
@@ -138,15 +139,23 @@ inline constexpr StatusMessage kMessages[] = {
     {Status::kPaddingToken,
      "padding in place of a token: the ids need a token that the others can attend to"},
 };
+// By number: a device keeps the texts alone.
+struct StatusTexts {
+  static constexpr std::size_t kCount = sizeof kMessages / sizeof *kMessages;
+  const char* of[kCount];
+};
+inline constexpr StatusTexts kTexts = [] {
+  StatusTexts texts{};
+  for (const auto& [status, text] : kMessages) texts.of[static_cast<std::size_t>(status)] = text;
+  return texts;
+}();
 
 }  // namespace detail
 
 /// One line for a log or a display, a literal in flash: the fact, then the remedy after a colon.
 [[nodiscard]] constexpr const char* message(Status status) {
-  for (const detail::StatusMessage& one : detail::kMessages) {
-    if (one.status == status) return one.text;
-  }
-  return "unknown status";
+  const auto number = static_cast<std::size_t>(status);
+  return number < detail::StatusTexts::kCount ? detail::kTexts.of[number] : "unknown status";
 }
 
 }  // namespace ATTUNE_NAMESPACE
