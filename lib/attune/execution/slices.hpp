@@ -55,7 +55,7 @@ ATTUNE_INLINE void in_blocks(const Body& body, Used used = {}) {
   }
 }
 
-// Slices that run a sequence from beginning to end.
+// The members of slices that run a sequence from beginning to end.
 struct WholeSequence {
   static constexpr bool kRunsToCompletion = false;
   static constexpr bool kStopsWithin = false;
@@ -224,13 +224,11 @@ class SliceWalk {
 
 /// The next slice of a pass: starts at the address of a walk, and ends when its work is done.
 template <int most_work = kSliceWork>
-class OneSlice {
+class OneSlice : public detail::WholeSequence {
   static_assert(detail::Holds<(most_work > 0)>, "attune::OneSlice: the work of a slice must be positive");
 
  public:
-  static constexpr bool kRunsToCompletion = false;
   static constexpr bool kStopsWithin = true;
-  static constexpr bool kInBatchOrder = false;
 
   /// Layers copy this object; all copies refer to one walk.
   constexpr explicit OneSlice(detail::SliceWalk& walk) : walk_(&walk) {}
@@ -286,11 +284,6 @@ class OneSlice {
     if (!walk_->has_room(some * work)) return;
     body(first, some);
     walk_->end_portion(first + some, used, some * work);
-  }
-  /// Memory for data that only one slice reads: the scratch itself, as slices run one after the other.
-  template <class Scalar>
-  ATTUNE_INLINE static Scalar* own(Scalar* scratch) {
-    return scratch;
   }
 
  private:
