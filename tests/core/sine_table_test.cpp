@@ -32,7 +32,11 @@ TEST(SineTable, scaled_frequencies_are_llama_3s) {
 }
 
 TEST(SineTable, positions_of_a_stream_have_the_bits_of_a_table) {
-  static constexpr auto table = attune::detail::sine_table<double, 70, 3>(10'000, 6);
+  static constexpr auto table = [] {
+    attune::detail::SineTable<double, 70, 3> filled{};
+    fill(filled, 10'000, 6);
+    return filled;
+  }();
   static constexpr auto frequencies = attune::detail::frequencies<3>(10'000, 6);
   attune::detail::AnglesOfPosition<3> angles = {};
   const auto expect = [&](int position) {
@@ -48,7 +52,11 @@ TEST(SineTable, positions_of_a_stream_have_the_bits_of_a_table) {
 }
 
 TEST(SineTable, adding_angles_loses_nothing_that_shows) {
-  static constexpr auto table = attune::detail::sine_table<double, 40, 3>(10'000, 6);
+  static constexpr auto table = [] {
+    attune::detail::SineTable<double, 40, 3> filled{};
+    fill(filled, 10'000, 6);
+    return filled;
+  }();
   for (int t = 0; t < 40; ++t) {
     for (int i = 0; i < 3; ++i) {
       const auto exact = attune::detail::cosine_sine(t * attune::detail::inverse_power(10'000, i / 3.0));

@@ -128,13 +128,6 @@ constexpr void fill(SineTable<Scalar, kPositions, kFrequencies>& table, double b
       },
       scaling);
 }
-template <class Scalar, int kPositions, int kFrequencies>
-[[nodiscard]] consteval SineTable<Scalar, kPositions, kFrequencies> sine_table(double base, int d,
-                                                                               int first = 0) {
-  SineTable<Scalar, kPositions, kFrequencies> table{};
-  fill(table, base, d, first);
-  return table;
-}
 
 /// With an operating system, larger tables are filled at startup, as compilers take long for them or give up.
 /// Elsewhere tables of any size are in flash, up to kMaxAngles.
