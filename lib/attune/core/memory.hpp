@@ -34,6 +34,12 @@ enum class Feeding {
 };
 
 namespace detail {
+/// A report whose parts and `state` have `bytes` in all.
+constexpr MemoryReport report_of(std::size_t bytes, MemoryReport parts) {
+  parts.state = 0;
+  parts.state = bytes - parts.object();
+  return parts;
+}
 template <class T>
 inline constexpr std::size_t kBytes = std::is_empty_v<T> ? 0 : sizeof(T);
 

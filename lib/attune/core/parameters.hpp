@@ -59,14 +59,6 @@ struct UntrainedIn {
   friend constexpr UntrainedIn view(const UntrainedIn& nothing) { return nothing; }
 };
 
-}  // namespace detail
-
-/// Replaces an untrained tensor: no gradient, no moment, no code.
-template <class Scalar, int rows, int cols>
-using Untrained = detail::UntrainedIn<Scalar, rows, cols, void>;
-
-namespace detail {
-
 /// Replaces a tensor when only its shape matters.
 template <class ScalarType, int kRows, int kCols>
 struct Extents {
@@ -76,6 +68,10 @@ struct Extents {
 };
 
 }  // namespace detail
+
+/// Replaces an untrained tensor: no gradient, no moment, no code.
+template <class Scalar, int rows, int cols>
+using Untrained = detail::UntrainedIn<Scalar, rows, cols, void>;
 
 /// A reference to a tensor stored elsewhere.
 template <class ScalarType, int kRows, int kCols>
@@ -248,10 +244,6 @@ concept UpdatesAtOnce = requires {
 template <class Form>
 concept UpdatesAnyAtOnce = UpdatesAtOnce<typename Form::template Matrix<float, 1, 1>> ||
     UpdatesAtOnce<typename Form::template Vector<float, 1, 1>>;
-
-}  // namespace detail
-
-namespace detail {
 
 /// Calls visitor(path, leaf of each set…) for every leaf of sets of one layer or model, trained or not.
 template <class Visitor, class Set, class... Sets>

@@ -197,9 +197,8 @@ class DistributedTrainer : private ParallelTrainer<Model, Loss, Optimizer, batch
   }
 
   /// A number in place of options is a compile error.
-  template <attune::detail::PlainNumber Number>
-  Result step(BatchInputView, BatchTargetView, Number, const auto&...) {
-    return attune::detail::number_for_options<Scalar, Number>();
+  Result step(BatchInputView, BatchTargetView, attune::detail::PlainNumber auto number, const auto&...) {
+    return attune::detail::number_for_options<Scalar>(number);
   }
 
   /// The first sequence that this rank reads.

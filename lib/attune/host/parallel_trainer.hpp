@@ -122,9 +122,8 @@ class ParallelTrainer
   }
 
   /// A number in place of options is a compile error.
-  template <attune::detail::PlainNumber Number>
-  Result step(BatchInputView, BatchTargetView, Number, const auto&...) {
-    return attune::detail::number_for_options<Scalar, Number>();
+  Result step(BatchInputView, BatchTargetView, attune::detail::PlainNumber auto number, const auto&...) {
+    return attune::detail::number_for_options<Scalar>(number);
   }
 
   /// y[rows, cols] for x[rows, cols] with the current parameters and without dropout, on all threads

@@ -147,9 +147,8 @@ class ClosedFormTrainer
   }
 
   /// A number in place of options is a compile error.
-  template <detail::PlainNumber Number>
-  Result update(Number, const auto&...) {
-    (void)detail::number_for_options<Scalar, Number>();
+  Result update(detail::PlainNumber auto number, const auto&...) {
+    (void)detail::number_for_options<Scalar>(number);
     return {};
   }
 
@@ -162,12 +161,11 @@ class ClosedFormTrainer
   /// RAM of training. object() is sizeof(ClosedFormTrainer); `moments` are the sums, and `inputs` one
   /// example.
   [[nodiscard]] static constexpr MemoryReport memory() {
-    MemoryReport report{.parameters = sizeof(Parameters),
-                        .moments = sizeof(Sums),
-                        .scratch = sizeof scratch_,
-                        .inputs = sizeof(typename Trained::Input) + sizeof(std::array<int, 1>)};
-    report.state = sizeof(ClosedFormTrainer) - report.object();
-    return report;
+    return detail::report_of(sizeof(ClosedFormTrainer),
+                             {.parameters = sizeof(Parameters),
+                              .moments = sizeof(Sums),
+                              .scratch = sizeof scratch_,
+                              .inputs = sizeof(typename Trained::Input) + sizeof(std::array<int, 1>)});
   }
 
  private:
@@ -176,9 +174,6 @@ class ClosedFormTrainer
   static Result result(Status status) {
     return {status == Status::kOk ? Scalar(0) : std::numeric_limits<Scalar>::quiet_NaN(), status};
   }
-
-  // For TrainingLifecycle.
-  static auto& own_state(auto& self) { return self.state_; }
 
   struct Pass {
     [[no_unique_address]] typename FeatureLayers::InferenceScratch scratch;

@@ -92,9 +92,8 @@ class CrewTrainer : public TrainingLifecycle<CrewTrainer<Members, Model, Loss, O
   }
 
   /// A number in place of options is a compile error.
-  template <detail::PlainNumber Number>
-  Result step(Members&, BatchInputView, BatchTargetView, Number, const auto&...) {
-    return detail::number_for_options<Scalar, Number>();
+  Result step(Members&, BatchInputView, BatchTargetView, detail::PlainNumber auto number, const auto&...) {
+    return detail::number_for_options<Scalar>(number);
   }
 
   /// y[rows, cols] for x[rows, cols], by all members, as Trainer::predict. `y` may not overlap `x`.
@@ -133,9 +132,7 @@ class CrewTrainer : public TrainingLifecycle<CrewTrainer<Members, Model, Loss, O
     MemoryReport report = PerSequence::memory();
     report.tape = kSequences * (detail::kBytes<typename Model::Tape> + sizeof(typename Model::Output));
     report.scratch = kMembers * detail::kBytes<Scratch>;
-    report.state = 0;
-    report.state = sizeof(CrewTrainer) - report.object();
-    return report;
+    return detail::report_of(sizeof(CrewTrainer), report);
   }
 
  private:
@@ -231,7 +228,6 @@ class CrewTrainer : public TrainingLifecycle<CrewTrainer<Members, Model, Loss, O
   }
 
   // For TrainingLifecycle.
-  static auto& own_state(auto& self) { return self.state_; }
   auto& own_tape() { return tapes_[0]; }
   void begin_at_state() {
     executor_.invalidate();

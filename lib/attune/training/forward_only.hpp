@@ -150,9 +150,8 @@ class ForwardOnlyTrainer
   /// The same with the sequences accumulated so far, at least one.
   ForwardOnlyResult<Scalar> update_incomplete(const Options& options = {}) { return update_from(1, options); }
   /// A number in place of options is a compile error.
-  template <detail::PlainNumber Number>
-  ForwardOnlyResult<Scalar> update(Number) {
-    (void)detail::number_for_options<Scalar, Number>();
+  ForwardOnlyResult<Scalar> update(detail::PlainNumber auto number) {
+    (void)detail::number_for_options<Scalar>(number);
     return {};
   }
   /// Forgets the sequences accumulated since the last update().
@@ -179,11 +178,10 @@ class ForwardOnlyTrainer
 
   /// RAM of training. object() is sizeof(ForwardOnlyTrainer); `inputs` is one sequence and its target.
   [[nodiscard]] static constexpr MemoryReport memory() {
-    MemoryReport report{.parameters = 2 * sizeof(Parameters),
-                        .scratch = detail::kBytes<decltype(scratch_)> + sizeof output_,
-                        .inputs = sizeof(typename Model::Input) + sizeof(Target)};
-    report.state = sizeof(ForwardOnlyTrainer) - report.object();
-    return report;
+    return detail::report_of(sizeof(ForwardOnlyTrainer),
+                             {.parameters = 2 * sizeof(Parameters),
+                              .scratch = detail::kBytes<decltype(scratch_)> + sizeof output_,
+                              .inputs = sizeof(typename Model::Input) + sizeof(Target)});
   }
 
  private:
@@ -232,7 +230,6 @@ class ForwardOnlyTrainer
   }
 
   // For TrainingLifecycle.
-  static auto& own_state(auto& self) { return self.state_; }
   void begin_at_state() { discard(); }
 
   State state_;

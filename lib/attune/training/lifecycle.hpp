@@ -21,17 +21,18 @@ template <class Generator>
 concept GivesRng = std::is_same_v<std::remove_reference_t<Generator>, Rng>;
 
 /// A number in place of options is a compile error.
-template <class Scalar, PlainNumber Number>
-constexpr StepResult<Scalar> number_for_options() {
-  static_assert(Holds<!PlainNumber<Number>>, "attune: options have names, such as {.learning_rate = 1e-3f}");
+template <class Scalar>
+constexpr StepResult<Scalar> number_for_options(PlainNumber auto number) {
+  static_assert(Holds<!PlainNumber<decltype(number)>>,
+                "attune: options have names, such as {.learning_rate = 1e-3f}");
   return {};
 }
 
 }  // namespace detail
 
-/// The common start of all trainers. Self has own_state(self). If it accumulates sequences, it also has
-/// begin_at_state(), which forgets them and takes the masks of the next one. With dropout in training, it has
-/// own_tape(), whose masks start from the state.
+/// The common start of all trainers. Self has a state_, or own_state(self). If it accumulates sequences, it
+/// has begin_at_state(), which forgets them. With dropout in training, it has own_tape(), whose masks start
+/// from the state.
 template <class Self, class State>
 class TrainingLifecycle {
  public:
@@ -115,6 +116,7 @@ class TrainingLifecycle {
     }
 
  private:
+  static auto& own_state(auto& self) { return self.state_; }
   State& own() { return Self::own_state(static_cast<Self&>(*this)); }
   void begin() {
     detail::clear_padding(own());

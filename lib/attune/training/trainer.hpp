@@ -98,9 +98,8 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
   }
 
   /// A number in place of options is a compile error.
-  template <detail::PlainNumber Number>
-  StepResult<Scalar> step(BatchInputView, BatchTargetView, Number, const auto&...) {
-    return detail::number_for_options<Scalar, Number>();
+  StepResult<Scalar> step(BatchInputView, BatchTargetView, detail::PlainNumber auto number, const auto&...) {
+    return detail::number_for_options<Scalar>(number);
   }
 
   /// Forward, loss and backward of one sequence, x[rows, cols] and target[rows, cols]; adds to the batch's
@@ -161,14 +160,12 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
     return may == Status::kOk ? finish(options, clipping) : Result::refused(may);
   }
   /// A number in place of options is a compile error.
-  template <detail::PlainNumber Number>
-  StepResult<Scalar> update(Number, const auto&...) {
-    return detail::number_for_options<Scalar, Number>();
+  StepResult<Scalar> update(detail::PlainNumber auto number, const auto&...) {
+    return detail::number_for_options<Scalar>(number);
   }
   /// The same.
-  template <detail::PlainNumber Number>
-  StepResult<Scalar> update_incomplete(Number, const auto&...) {
-    return detail::number_for_options<Scalar, Number>();
+  StepResult<Scalar> update_incomplete(detail::PlainNumber auto number, const auto&...) {
+    return detail::number_for_options<Scalar>(number);
   }
   /// update() in slices (training_in_slices.hpp). The first slices compute the norm of the gradients and
   /// change nothing. Between the others, some parameters are updated and others not.
@@ -229,8 +226,7 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
     MemoryReport report = detail::memory_of_training<Model, Optimizer, Planned>();
     report.inputs = (sizeof(typename Model::Input) + sizeof(BatchTarget) / batch) *
                     (feeding == Feeding::kWholeBatch ? std::size_t{batch} : 1);
-    report.state = sizeof(Trainer) - report.object();
-    return report;
+    return detail::report_of(sizeof(Trainer), report);
   }
 
   /// The share of one layer of a Sequential: its parameters, gradients and moments, its own tape (without the
@@ -427,7 +423,6 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
   }
 
   // For TrainingLifecycle.
-  static auto& own_state(auto& self) { return self.state_; }
   auto& own_tape() { return work_.tape(); }
   void begin_at_state() {
     executor_.invalidate();

@@ -131,9 +131,8 @@ class InfoMaxTrainer : public Trainer<Model, SemiSupervised, Optimizer, max_take
     }
   }
   /// A number in place of options is a compile error.
-  template <detail::PlainNumber Number>
-  Result learn(int, const auto&, Number) {
-    return detail::number_for_options<typename Base::Scalar, Number>();
+  Result learn(int, const auto&, detail::PlainNumber auto number) {
+    return detail::number_for_options<typename Base::Scalar>(number);
   }
 
  private:
@@ -198,11 +197,10 @@ class UnlabeledHeadTrainer
 
   /// RAM of training. object() is sizeof(UnlabeledHeadTrainer); `inputs` is one take and its label.
   [[nodiscard]] static constexpr MemoryReport memory() {
-    MemoryReport report{.parameters = sizeof(Parameters),
-                        .scratch = sizeof scratch_ + sizeof learning_ + sizeof known_,
-                        .inputs = sizeof(typename Trained::Input) + sizeof(std::array<int, 1>)};
-    report.state = sizeof(UnlabeledHeadTrainer) - report.object();
-    return report;
+    return detail::report_of(sizeof(UnlabeledHeadTrainer),
+                             {.parameters = sizeof(Parameters),
+                              .scratch = sizeof scratch_ + sizeof learning_ + sizeof known_,
+                              .inputs = sizeof(typename Trained::Input) + sizeof(std::array<int, 1>)});
   }
 
  private:
@@ -224,9 +222,6 @@ class UnlabeledHeadTrainer
     if (result.ok()) detail::count_step(state_, 0);
     return result;
   }
-
-  // For TrainingLifecycle.
-  static auto& own_state(auto& self) { return self.state_; }
 
   union Scratch {
     typename FeatureLayers::InferenceScratch features;
