@@ -34,11 +34,7 @@ constexpr std::uint32_t fnv1a(std::uint64_t value, std::uint32_t state) {
   for (; left > 0; --left) state *= kFnvPrime;
   return state;
 }
-// A text with the zero behind it.
-constexpr std::uint32_t add_to_fingerprint(const char* text, std::uint32_t state) {
-  for (; *text != 0; ++text) state = (state ^ static_cast<unsigned char>(*text)) * kFnvPrime;
-  return state * kFnvPrime;
-}
+// A text with a zero behind it.
 constexpr std::uint32_t add_to_fingerprint(std::string_view text, std::uint32_t state) {
   for (const char character : text) state = (state ^ static_cast<unsigned char>(character)) * kFnvPrime;
   return state * kFnvPrime;
