@@ -135,14 +135,11 @@ class Planner {
       best_.memory[value] = program_.values[place].memory;
       if (best_.memory[value] != ValueMemory::kArena) continue;
       if (life.first < forward && life.last >= forward) best_.memory[value] = ValueMemory::kTape;
-      if (!in_arena(value)) continue;
+      if (place != value || !life.used() || size(value) == 0) continue;
+      if (best_.memory[value] != ValueMemory::kArena) continue;
       best_.alignment = larger(best_.alignment, program_.values[value].alignment);
       placed_[count_++] = value;
     }
-  }
-  [[nodiscard]] constexpr bool in_arena(int value) const {
-    return best_.owner[value] == value && best_.life[value].used() && size(value) > 0 &&
-           best_.memory[value] == ValueMemory::kArena;
   }
   constexpr void find_bound() {
     for (int step = 0; step < program_.step_count; ++step) {

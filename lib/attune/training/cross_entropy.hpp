@@ -168,8 +168,6 @@ struct CrossEntropy {
   }
   template <class Scalar, int kClasses>
   static constexpr auto kShareOf = static_cast<Scalar>(kSmoothing / kClasses);
-  template <class Scalar>
-  static constexpr auto kTargetShare = static_cast<Scalar>(1 - kSmoothing);
 
   // Σ_c w_c · s/C · (x_c − largest).
   template <int kClasses, class Scalar>
@@ -193,7 +191,8 @@ struct CrossEntropy {
   template <int kClasses, class Scalar>
   static Row<Scalar> row_of(const Scalar* x, int target, const Scalar* class_weights, Scalar largest) {
     const Scalar weight = class_weights == nullptr ? Scalar(1) : class_weights[target];
-    return {kernels::multiply(kTargetShare<Scalar>, weight), kernels::subtract(x[target], largest),
+    return {kernels::multiply(static_cast<Scalar>(1 - kSmoothing), weight),
+            kernels::subtract(x[target], largest),
             kSmooth ? smoothed_logits<kClasses>(x, class_weights, largest) : Scalar(0)};
   }
   // p^e of the target.

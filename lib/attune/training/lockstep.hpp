@@ -88,8 +88,13 @@ class LockstepExecutor : public ReadsParameters {
     if (kMasks<Mask>) {
       bool all = true;
       for (const LossSum<Scalar>& of_sequence : losses) all = all && kernels::finite(1, &of_sequence.sum);
-      for_each_tensor([&all](const TensorPath&, const auto& tensor) { all = all && each_is_finite(tensor); },
-                      gradients_);
+      for_each_tensor(
+          [&all](const TensorPath&, const auto& tensor) {
+            constexpr int kEach = kOfLanes<decltype(tensor)> ? kSequences : 1;
+            const auto* const values = reinterpret_cast<const Scalar*>(tensor.values);
+            all = all && kernels::finite(tensor.size * kEach, values);
+          },
+          gradients_);
       if (!all) return false;
     }
     for (const LossSum<Scalar>& of_sequence : losses) sums.add(of_sequence);
@@ -176,11 +181,6 @@ class LockstepExecutor : public ReadsParameters {
   template <int kSize, int kCount = kSize>
   static void interleave(const Scalar* from, LaneScalar* to) {
     kernels::detail::transpose_panel<P, kCount, kSequences, kSize>(from, reinterpret_cast<Scalar*>(to));
-  }
-
-  static bool each_is_finite(const auto& tensor) {
-    constexpr int kEach = kOfLanes<decltype(tensor)> ? kSequences : 1;
-    return kernels::finite(tensor.size * kEach, reinterpret_cast<const Scalar*>(tensor.values));
   }
 
   // to[i] = ((to[i] + lane 0 of from[i]) + lane 1) + … .

@@ -50,14 +50,6 @@ struct NoMaskState {
   static void apply_to(const auto& /*tape*/, int) {}
 };
 
-/// The fingerprint of a model and its optimizer: shapes, names and options.
-template <class Model, class Optimizer>
-constexpr std::uint32_t training_fingerprint() {
-  return fingerprint(sizeof(typename Model::Scalar), sizeof(typename Model::Input),
-                     sizeof(typename Model::Output), kFingerprintOf<Model>, kFingerprintOf<Optimizer>,
-                     fingerprint_of_tensors<Model>());
-}
-
 /// The hash of all bits of a model's constants; 0 without constants. In the other precision, the hash of the
 /// same integers: converted to floats if they are packed, and packed if they are not.
 template <class Model>
@@ -97,7 +89,9 @@ struct TrainingState {
   static constexpr bool kDrops = detail::DropsIn<typename Model::Tape>;
 
   /// The fingerprint of model and optimizer: their types, shapes, names and options.
-  static constexpr std::uint32_t kFingerprint = detail::training_fingerprint<Model, Optimizer>();
+  static constexpr std::uint32_t kFingerprint = fingerprint(
+      sizeof(typename Model::Scalar), sizeof(typename Model::Input), sizeof(typename Model::Output),
+      kFingerprintOf<Model>, kFingerprintOf<Optimizer>, detail::fingerprint_of_tensors<Model>());
   /// Replaces kFingerprint while an update is under way.
   static constexpr std::uint32_t kPartOfUpdate = ~kFingerprint;
   /// The fingerprint of this program's arithmetic (kernels/policy.hpp). Trainings in the same arithmetic have

@@ -75,14 +75,11 @@ constexpr int updated_scalars(int together) {
   return at_least_one(most);
 }
 
-template <class Optimizer>
-using MomentPointers =
-    typename MomentPointerOf<Optimizer>::type[std::size_t{Optimizer::kMoments > 0 ? Optimizer::kMoments : 1}];
 // Parameters and moments: of one tensor, or of the whole set.
 template <class Optimizer>
 struct UpdatedMemory {
   typename ParametersFor<Optimizer>::Pointer parameters{nullptr};
-  MomentPointers<Optimizer> moments{};
+  typename MomentPointerOf<Optimizer>::type moments[std::size_t{larger(Optimizer::kMoments, 1)}]{};
 
   ATTUNE_INLINE friend UpdatedMemory operator+(UpdatedMemory memory, int count) {
     memory.parameters = memory.parameters + count;
@@ -90,7 +87,6 @@ struct UpdatedMemory {
     return memory;
   }
 };
-struct NoMemory {};
 // Whether an index is valid in the sets of parameters and of moments: nothing lies between tensors, or
 // moments are sets of parameters.
 template <class Optimizer, class Parameters>
@@ -108,7 +104,7 @@ struct UpdateContext {
 
   typename Optimizer::Coefficients coefficients;
   Scalar* rows;  // memory for updated_scalars()
-  [[no_unique_address]] std::conditional_t<one_layout, UpdatedMemory<Optimizer>, NoMemory> all;
+  [[no_unique_address]] MemberIf<one_layout, UpdatedMemory<Optimizer>, 16> all;
   Scalar bound;    // for the sum of squares
   Scalar squares;  // Σg² so far; once it is NaN or reaches the bound, it stays so
 
