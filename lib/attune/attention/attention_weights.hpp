@@ -19,20 +19,20 @@ namespace ATTUNE_NAMESPACE::detail {
 
 // The values of rows from a row on, for kernels::softmax_rows(): nothing, a place for them, or those that are
 // given.
-template <class Scalar, class Stored>
-ATTUNE_INLINE auto values_from(Stored kept, [[maybe_unused]] int row) {
-  if constexpr (kernels::kRowValuesAtRunTime) {
-    if constexpr (std::is_null_pointer_v<Stored>) {
-      return kernels::RowValues<Scalar>{nullptr, false};
-    } else {
-      return kernels::RowValues<Scalar>{const_cast<Scalar*>(kept) + 2 * row,
-                                        std::is_same_v<Stored, const Scalar*>};
-    }
-  } else if constexpr (std::is_null_pointer_v<Stored>) {
-    return kept;
-  } else {
-    return kept + 2 * row;
-  }
+template <class Scalar>
+ATTUNE_INLINE auto values_from(std::nullptr_t, int) {
+  return first_if<kernels::kRowValuesAtRunTime>(kernels::RowValues<Scalar>{nullptr, false}, nullptr);
+}
+template <class Scalar>
+ATTUNE_INLINE auto values_from(Scalar* kept, int row) {
+  Scalar* const values = kept + 2 * row;
+  return first_if<kernels::kRowValuesAtRunTime>(kernels::RowValues<Scalar>{values, false}, values);
+}
+template <class Scalar>
+ATTUNE_INLINE auto values_from(const Scalar* kept, int row) {
+  const Scalar* const values = kept + 2 * row;
+  return first_if<kernels::kRowValuesAtRunTime>(kernels::RowValues<Scalar>{const_cast<Scalar*>(values), true},
+                                                values);
 }
 template <class Scalar>
 ATTUNE_INLINE auto values_from(kernels::RowValues<Scalar> kept, int row) {
@@ -78,6 +78,17 @@ struct AllWeights {
   static AllWeights from_row(int) { return {}; }
 };
 
+// The end of scores for kernels::softmax_rows(): after the valid keys, or `end`.
+template <int kKeys, int valid, class End>
+ATTUNE_INLINE End end_of_rows(std::integral_constant<int, valid>, End end) {
+  return end;
+}
+template <int kKeys, class End>
+ATTUNE_INLINE auto end_of_rows(int valid, End end) {
+  return first_if<kernels::kPrefixPays<kKeys>>(kernels::Before{valid},
+                                               first_if<(kKeys > kernels::kKeyBlock)>(valid, end));
+}
+
 // P of some rows of queries, starting at `first_query`. `kept` is passed to kernels::softmax_rows.
 template <class Products = kernels::FloatProducts, class Query, class Key, class Weights, class Scores,
           class Mask, class Stored = std::nullptr_t>
@@ -87,44 +98,28 @@ ATTUNE_INLINE void weigh(const Query& query, const Key& key, const Weights& p, c
   constexpr int kKeys = Weights::cols;
   // With a valid length, the key view already ends at the valid keys.
   constexpr bool kByMask = LeavesOut<Mask, kKeys> && !kIsPart<Key> && !kIsPart<Weights>;
-  const auto some = [&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
-    const auto p_rows = p.template rows_at<count>(first);
-    const auto end = [&]() ATTUNE_INLINE_LAMBDA {
-      if constexpr (kByMask) {
-        return end_of_keys<kKeys>(mask, first_query + first, count);
-      } else {
-        return kernels::NoEnd{};
-      }
-    }();
-    for_keys<kKeys>(
-        0, end,
-        [&]<int keys>(int at) ATTUNE_INLINE_LAMBDA {
-          scores.template forward<Products>(query.template rows_at<count>(first),
-                                            key.template rows_at<keys>(at),
-                                            p_rows.template columns<keys>(at));
-        },
-        []<int>(int) {});
-    const auto end_of_row = [&]() ATTUNE_INLINE_LAMBDA {
-      if constexpr (kIsPart<Key> && kernels::kPrefixPays<kKeys>) {
-        return kernels::Before{used_rows(key)};
-      } else if constexpr (kIsPart<Key> && kKeys > kernels::kKeyBlock) {
-        return used_rows(key);
-      } else {
-        return end;
-      }
-    }();
-    masked_softmax<Scalar, count, kKeys>(p_rows.data, mask, head, first_query + first,
-                                         values_from<Scalar>(kept, first), end_of_row, used_rows(p_rows));
-  };
-  if constexpr (kByMask) {
-    in_blocks<Weights::rows, kernels::kKeyBlock>(some);
-  } else {
-    some.template operator()<Weights::rows>(0);
-  }
+  const auto& skipping = first_if<kByMask>(mask, NoMask{});
+  in_blocks<Weights::rows, kByMask ? kernels::kKeyBlock : Weights::rows>(
+      [&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
+        const auto p_rows = p.template rows_at<count>(first);
+        const auto end = end_of_keys<kKeys>(skipping, first_query + first, count);
+        for_keys<kKeys>(
+            0, end,
+            [&]<int keys>(int at) ATTUNE_INLINE_LAMBDA {
+              scores.template forward<Products>(query.template rows_at<count>(first),
+                                                key.template rows_at<keys>(at),
+                                                p_rows.template columns<keys>(at));
+            },
+            []<int>(int) {});
+        masked_softmax<Scalar, count, kKeys>(p_rows.data, mask, head, first_query + first,
+                                             values_from<Scalar>(kept, first),
+                                             end_of_rows<kKeys>(used_rows(key), end), used_rows(p_rows));
+      });
 }
 
 /// In place of O that nobody reads, and of its rows and columns.
 struct NoOutput {
+  static constexpr int rows = 0;
   template <int>
   static NoOutput rows_at(const auto&) {
     return {};

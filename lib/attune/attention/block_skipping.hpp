@@ -19,30 +19,29 @@ template <class Mask, int kKeys>
 concept LeavesOut = SaysEnd<Mask, kKeys> &&(kKeys > kernels::kKeyBlock);
 // The end of visible keys: these queries see none from here on. NoEnd if unknown.
 template <int kKeys, class Mask>
-ATTUNE_INLINE auto end_of_keys([[maybe_unused]] const Mask& mask, [[maybe_unused]] int first_query,
-                               [[maybe_unused]] int queries) {
-  if constexpr (LeavesOut<Mask, kKeys>) {
-    return kv_end<kKeys>(mask, first_query, queries);
-  } else {
-    return kernels::NoEnd{};
-  }
+ATTUNE_INLINE kernels::NoEnd end_of_keys(const Mask&, int, int) {
+  return {};
+}
+template <int kKeys, class Mask>
+requires LeavesOut<Mask, kKeys> ATTUNE_INLINE int end_of_keys(const Mask& mask, int first_query,
+                                                              int queries) {
+  return kv_end<kKeys>(mask, first_query, queries);
 }
 /// body<count>(key) for kCount keys, starting at `first`: all at once without an end. With an end, in blocks:
 /// body for blocks before the end, left_out<count>(key) for the others.
-template <int kCount, class End, class Body, class LeftOut>
-ATTUNE_INLINE void for_keys(int first, [[maybe_unused]] End end, const Body& body,
-                            [[maybe_unused]] const LeftOut& left_out) {
-  if constexpr (std::is_same_v<End, kernels::NoEnd>) {
-    body.template operator()<kCount>(first);
-  } else {
-    in_blocks<kCount, kernels::kKeyBlock>([&]<int count>(int at) ATTUNE_INLINE_LAMBDA {
-      if (first + at < end) {
-        body.template operator()<count>(first + at);
-      } else {
-        left_out.template operator()<count>(first + at);
-      }
-    });
-  }
+template <int kCount, class Body, class LeftOut>
+ATTUNE_INLINE void for_keys(int first, kernels::NoEnd, const Body& body, const LeftOut&) {
+  body.template operator()<kCount>(first);
+}
+template <int kCount, class Body, class LeftOut>
+ATTUNE_INLINE void for_keys(int first, int end, const Body& body, const LeftOut& left_out) {
+  in_blocks<kCount, kernels::kKeyBlock>([&]<int count>(int at) ATTUNE_INLINE_LAMBDA {
+    if (first + at < end) {
+      body.template operator()<count>(first + at);
+    } else {
+      left_out.template operator()<count>(first + at);
+    }
+  });
 }
 
 template <class Rows>
@@ -72,7 +71,7 @@ ATTUNE_INLINE void integer_product_of_some(const A& a, const B& b, const C& c, c
   if (some.count > 0) {
     terms.gemm(a.transpose().template rows_at<A::cols>(some).transpose(), b.template rows_at<A::cols>(some),
                c, sum);
-  } else if constexpr (std::is_same_v<Sum, kernels::Assign>) {
+  } else if (std::is_same_v<Sum, kernels::Assign>) {
     set_zero(c);
   }
 }
@@ -81,6 +80,8 @@ ATTUNE_INLINE void integer_product_of_some(const A& a, const B& b, const C& c, c
 template <class A, class B, class C, class Terms, class Counts, class Sum>
 ATTUNE_INLINE void float_product_of_some(const A& a, const B& b, const C& c, const Terms& terms,
                                          const Counts& counts, Sum) {
+  constexpr bool kContinues = std::is_same_v<Sum, kernels::NextBlock>;
+  static_assert(!kContinues || A::cols <= kernels::kDepthBlock);
   in_blocks<A::cols, kernels::kDepthBlock>([&]<int kTerms>(int from) ATTUNE_INLINE_LAMBDA {
     const auto block = [&](const auto& to, bool begun = false) ATTUNE_INLINE_LAMBDA {
       in_blocks<kTerms, kernels::kKeyBlock>([&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
@@ -96,15 +97,9 @@ ATTUNE_INLINE void float_product_of_some(const A& a, const B& b, const C& c, con
       });
       return begun;
     };
-    if constexpr (std::is_same_v<Sum, kernels::NextBlock>) {
-      static_assert(A::cols <= kernels::kDepthBlock);
-      block(c, true);
+    if (kContinues || (std::is_same_v<Sum, kernels::Assign> && from == 0)) {
+      if (!block(c, kContinues)) set_zero(c);
       return;
-    } else if constexpr (std::is_same_v<Sum, kernels::Assign>) {
-      if (from == 0) {
-        if (!block(c)) set_zero(c);
-        return;
-      }
     }
     if constexpr (A::cols > kernels::kDepthBlock || std::is_same_v<Sum, kernels::Accumulate>) {
       Tensor<typename C::Scalar, C::rows, C::cols> sums;

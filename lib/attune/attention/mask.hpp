@@ -42,12 +42,13 @@ concept SaysEnd = requires(const Mask& mask) {
   mask.template kv_end<kv_len>(0, 1);
 };
 template <int kv_len, class Mask>
+constexpr int kv_end(const Mask&, int, int) {
+  return kv_len;
+}
+template <int kv_len, class Mask>
+  requires SaysEnd<Mask, kv_len>
 constexpr int kv_end(const Mask& mask, int first_query, int queries) {
-  if constexpr (SaysEnd<Mask, kv_len>) {
-    return mask.template kv_end<kv_len>(first_query, queries);
-  } else {
-    return kv_len;
-  }
+  return mask.template kv_end<kv_len>(first_query, queries);
 }
 
 template <class Scalar>
