@@ -21,7 +21,9 @@ constexpr attune::SlidingWindowMask kWindow{
     .left = 2, .right = 1, .sinks = 1, .offset = 1, .own_key = attune::OwnKey::kHidden};
 constexpr attune::AlibiBias<3> kAlibi{.offset = 1};
 
-constexpr attune::NoParameters kNoParameters;  // of options without any
+constexpr struct { attune::NoParameters relative; } kNoParameters{};  // of options without any
+template <AttentionShape shape>
+using Options = attune::detail::AttentionParameters<shape, float>;
 
 template <AttentionShape shape>
 struct Run {
@@ -70,9 +72,9 @@ TEST(OptionMasks, combine_with_the_given_mask) {
 
 TEST(OptionMasks, a_shape_without_any_leaves_the_mask_as_it_is) {
   const attune::CausalMask mask;
-  const attune::CausalMask& same = attune::detail::with_options<kPlain>(kNoParameters, mask);
+  const attune::CausalMask& same = attune::detail::with_options<Options<kPlain>>(kNoParameters, mask);
   EXPECT_TRUE(&same == &mask);
-  static_assert(std::is_same_v<std::remove_cvref_t<decltype(attune::detail::with_options<kPlain>(
+  static_assert(std::is_same_v<std::remove_cvref_t<decltype(attune::detail::with_options<Options<kPlain>>(
                                    kNoParameters, attune::NoMask{}))>,
                                attune::NoMask>);
 }
@@ -82,7 +84,7 @@ TEST(OptionMasks, no_mask_hides_appended_keys) {
       .seq_len = 2, .d_model = 4, .num_heads = 1, .kv_len = 3, .add_bias_kv = true, .add_zero_attn = true};
   attune::KeyPaddingMask<3> nothing;
   nothing.set_valid({false, false, false});
-  const auto mask = attune::detail::with_options<kAppended>(kNoParameters, nothing);
+  const auto mask = attune::detail::with_options<Options<kAppended>>(kNoParameters, nothing);
   float row[5] = {1, 2, 3, 4, 5};
   mask.template hide<5>(0, 0, row);
   mask.template bias<5>(0, 0, row);

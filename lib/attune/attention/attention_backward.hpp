@@ -12,7 +12,6 @@
 #include <type_traits>
 
 #include <attune/attention/attention_weights.hpp>
-#include <attune/attention/relative_bias.hpp>
 #include <attune/kernels/algorithm.hpp>
 
 namespace ATTUNE_NAMESPACE::detail {
@@ -110,15 +109,13 @@ struct HeadBackward {
   }
   template <int work, class Rows, class Body>
   ATTUNE_INLINE static void for_rows_of(const auto& order, const Rows& rows, const Body& body) {
-    if constexpr (Rows::kCount == kQueries) {
-      order.template tokens<kQueries, work>(body);
-    } else if constexpr (std::is_same_v<decltype(rows.own), RowRange>) {
+    if constexpr (Rows::kCount < kQueries && Call::kHasLength) {
       order.template rows<Rows::kCount, work>([&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
         const int left = rows.own.count - first;
         if (left > 0) body.template operator()<count>(RowRange{first, smaller(left, count)});
       });
     } else {
-      order.template rows<Rows::kCount, work>(body);
+      order.template tokens<Rows::kCount, work>(body);
     }
   }
   // C = A·B, a block of rows of C at a time. Only rows and terms with counts(row, rows, term, terms)
@@ -175,35 +172,19 @@ struct HeadBackward {
   // dS, in place of P.
   template <class Rows, class P, class Gradient, class Dropout>
   ATTUNE_INLINE void d_scores(const Rows& rows, const P& p, const Gradient& dp, Dropout& dropout) const {
-    constexpr int kWork = Scores::template kWorkOfBackward<kDk>;
-    const auto before_scale = [&]<int count>(auto first) ATTUNE_INLINE_LAMBDA {
-      scores.template backward<typename Call::Products>(query.template rows_at<count>(rows.first + first),
-                                                        key, p.template rows_at<count>(first),
-                                                        dp.template rows_at<count>(first));
-    };
-    for_rows<(kWorkOfSoftmaxBackward + (SumsBias<Scores> ? 0 : kWork)) * kKeys>(
-        rows, [&]<int count>(auto first) ATTUNE_INLINE_LAMBDA {
-          const auto p_rows = p.template rows_at<count>(first);
-          const auto dp_rows = dp.template rows_at<count>(first);
-          if constexpr (Call::kRunsToCompletion) {
-            dropout.backward(dp_rows);
-          } else {
-            dropout.from_row(first).backward(dp_rows);
-          }
-          if (context.zeros().needed()) kernels::clear_where_zero(count * kKeys, p_rows.data, dp_rows.data);
-          softmax_backward<typename P::Scalar, count, kKeys>(p_rows.data, dp_rows.data, scores.scale,
-                                                             used_rows(p_rows), used_rows(key));
-          if constexpr (!SumsBias<Scores>) before_scale.template operator()<count>(first);
-        });
-    if constexpr (SumsBias<Scores>) {
-      for_rows_of<Scores::kWorkOfSum * kKeys>(
-          context.in_order(), rows, [&]<int count>(auto first) ATTUNE_INLINE_LAMBDA {
-            const int from = rows.first + first;
-            scores.sum(p.template rows_at<count>(first), from,
-                       smaller<int>(from + count, context.template count<kQueries>()));
-          });
-      if constexpr (kWork > 0) for_rows<kWork * kKeys>(rows, before_scale);
-    }
+    for_rows<kWorkOfSoftmaxBackward * kKeys>(rows, [&]<int count>(auto first) ATTUNE_INLINE_LAMBDA {
+      const auto p_rows = p.template rows_at<count>(first);
+      const auto dp_rows = dp.template rows_at<count>(first);
+      if constexpr (Call::kRunsToCompletion) {
+        dropout.backward(dp_rows);
+      } else {
+        dropout.from_row(first).backward(dp_rows);
+      }
+      if (context.zeros().needed()) kernels::clear_where_zero(count * kKeys, p_rows.data, dp_rows.data);
+      softmax_backward<typename P::Scalar, count, kKeys>(p_rows.data, dp_rows.data, scores.scale,
+                                                         used_rows(p_rows), used_rows(key));
+    });
+    scores.backward(*this, rows, p, dp);
   }
   // Adds Aᵀ·B to rows of keys, for A[rows, keys] and B[rows, …] of the rows of a step.
   template <class Rows, class A, class B, class To, class ItsTerms, class Sum>
@@ -234,31 +215,23 @@ struct HeadBackward {
           kernels::Assign{});
     });
   }
+  // dK of the rows of a step.
+  template <class Rows, class P, class DKey, class Sum>
+  ATTUNE_INLINE void add_d_key(const Rows& rows, const P& p, const DKey& to, Sum sum) const {
+    to_keys(rows, p, query.template rows_at<Rows::kCount>(rows.first), to, context.zeros(), sum);
+  }
   // All gradients from the rows of a step: assigns dQ; assigns or adds dK and dV, by `sum`. `room` has the
   // size of the rows of P, and at least the size of dQ's rows if operands are overwritten.
   template <class Rows, class Weights, class Dropout, class Gradients, class Sum>
   ATTUNE_INLINE void step(const Rows& rows, const Weights& weights, typename Weights::Scalar* room,
                           Dropout& dropout, const Gradients& to, Sum sum) const {
     constexpr int kRows = Rows::kCount;
-    using Scalar = typename Weights::Scalar;
-    const MatrixView<Scalar, kRows, kKeys> dp(room);
+    const MatrixView<typename Weights::Scalar, kRows, kKeys> dp(room);
     const auto d_rows = d_context.template rows_at<kRows>(rows.first);
-    const auto q_rows = query.template rows_at<kRows>(rows.first);
     d_weights(rows, weights, dp);
     to_keys(rows, kept_weights(weights.p, dropout, context), d_rows, to.d_value, Dense{}, sum);
     d_scores(rows, weights.p, dp, dropout);
-    if constexpr (Gradients::kKeepsOperands) {
-      to_keys(rows, weights.p, q_rows, to.d_key, context.zeros(), sum);
-      d_query(rows, weights.p, to.d_query.template rows_at<kRows>(rows.first));
-    } else {
-      const MatrixView<Scalar, kRows, kDk> dq(room);
-      d_query(rows, weights.p, dq);
-      to_keys(rows, weights.p, q_rows, to.d_key, context.zeros(), sum);
-      context.stage([&]() ATTUNE_INLINE_LAMBDA {
-        kernels::spread_rows<kDk>(context.template count<kQueries>(), dq.data, to.d_query.data,
-                                  Gradients::DQuery::row_stride);
-      });
-    }
+    to.of_scores(*this, rows, weights.p, room, sum);
   }
 };
 
@@ -280,14 +253,25 @@ struct StoredWeights {
   template <int count>
   ATTUNE_INLINE static void compute(const auto&, auto, const auto&) {}
 };
-/// Sinks for gradients that may overwrite the operands: dQ then comes last.
-template <class DQueryView, class DKey, class DValue>
+/// Sinks for gradients that may overwrite the operands: dQ then comes last, by way of `room`.
+template <class DQuery, class DKey, class DValue>
 struct GradientsOverOperands {
-  static constexpr bool kKeepsOperands = false;
-  using DQuery = DQueryView;
   DQuery d_query;
   DKey d_key;
   DValue d_value;
+
+  /// dQ and dK from dS.
+  template <class Rows, class Scalar, class Sum>
+  ATTUNE_INLINE void of_scores(const auto& head, const Rows& rows, const auto& ds, Scalar* room,
+                               Sum sum) const {
+    const MatrixView<Scalar, Rows::kCount, DQuery::cols> dq(room);
+    head.d_query(rows, ds, dq);
+    head.add_d_key(rows, ds, d_key, sum);
+    head.context.stage([&]() ATTUNE_INLINE_LAMBDA {
+      kernels::spread_rows<DQuery::cols>(head.context.template count<DQuery::rows>(), dq.data, d_query.data,
+                                         DQuery::row_stride);
+    });
+  }
 };
 
 /// Backward of all queries as one block. `weights` has their P[seq_len, kv_len], stored or to be recomputed,
@@ -311,21 +295,38 @@ ATTUNE_INLINE void attend_backward(const Query& query, const Key& key, const Val
   head.step(rows, weights, scratch, dropout, GradientsOverOperands<DQuery, DKey, DValue>{dq, dk, dv}, sum);
 }
 
-// Gradients of a head's keys and values, summed over several query heads or blocks of queries.
+// Gradients of a head's keys and values, summed over several query heads or blocks of queries. of_key() and
+// of_value() are the sinks of a query head.
 template <class Scalar, int kKeys, int kDk, int kDv>
 struct KeyValueSums {
   Tensor<Scalar, kKeys, kDk> d_key;
   Tensor<Scalar, kKeys, kDv> d_value;
+  using Sum = kernels::Accumulate;
 
-  void clear() {
-    d_key.set_zero();
-    d_value.set_zero();
+  auto of_key(const auto&) { return view(d_key); }
+  auto of_value(const auto&) { return view(d_value); }
+  void clear(const auto& context) {
+    context.stage([&] {
+      d_key.set_zero();
+      d_value.set_zero();
+    });
   }
   template <class Key, class Value>
-  void move_to(const Key& key, const Value& value) const {
-    kernels::spread_rows<kDk>(used_rows(key), d_key.data(), key.data, Key::row_stride);
-    kernels::spread_rows<kDv>(used_rows(value), d_value.data(), value.data, Value::row_stride);
+  void move_to(const Key& key, const Value& value, const auto& context) const {
+    context.stage([&]() ATTUNE_INLINE_LAMBDA {
+      kernels::spread_rows<kDk>(used_rows(key), d_key.data(), key.data, Key::row_stride);
+      kernels::spread_rows<kDv>(used_rows(value), d_value.data(), value.data, Value::row_stride);
+    });
   }
+};
+// The same for one query head, whose gradients take the place of keys and values.
+struct NoKeyValueSums {
+  using Sum = kernels::Assign;
+
+  static auto of_key(const auto& key) { return key; }
+  static auto of_value(const auto& value) { return value; }
+  static void clear(const auto&) {}
+  static void move_to(const auto&...) {}
 };
 
 }  // namespace ATTUNE_NAMESPACE::detail

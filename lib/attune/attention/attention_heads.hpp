@@ -41,12 +41,9 @@ struct AttentionHeads {
   /// Computes scores from queries and keys.
   using Scores = std::conditional_t<(shape.softcap > 0), CappedScores<Scalar>, ScaledScores<Scalar>>;
   static constexpr Scores scores() {
-    if constexpr (shape.softcap > 0) {
-      constexpr auto kCap = static_cast<Real>(shape.softcap);
-      return {Scalar(kScoreScale), Scalar(kCap)};
-    } else {
-      return {Scalar(kScoreScale)};
-    }
+    constexpr auto kCap = static_cast<Real>(shape.softcap);
+    return scores_of(first_if<(shape.softcap > 0)>(CappedScale<Scalar>{Scalar(kScoreScale), Scalar(kCap)},
+                                                   Scalar(kScoreScale)));
   }
 
   /// Inference: O from Q, K and V. Each block of queries overwrites the weights of the block before it.
@@ -89,74 +86,49 @@ struct AttentionHeads {
                                      const auto& d_outputs, const auto& token_context) {
     const auto& context = with_appended<shape>(token_context);
     auto& key_gradients = scratch.backward.key_gradients;
-    if constexpr (requires { scratch.relative.sums; }) {
-      context.stage([&] { scratch.relative.sums.set_zero(); });
-    }
+    scratch.relative.clear(context);
     context.template repeat<shape.num_heads>([&](int head) ATTUNE_INLINE_LAMBDA {
       const auto q = view(tape.query).template columns<shape.d_k>(head * shape.d_k);
       const auto k = rows_of_key(tape, head);
       const auto v = value_of(tape, head);
-      if constexpr (Memory::kGroup > 1) {
-        if (head % Memory::kGroup == 0) context.stage([&] { key_gradients.clear(); });
-      }
+      if (head % Memory::kGroup == 0) key_gradients.clear(context);
       const auto d_context = d_outputs(head);
       const auto dropout_from = [&](int first) {
         return dropout_of(tape, scratch, head, first, appended_at<shape>(token_context.keys()));
       };
-      const auto of_head = scores_in_backward(scratch, head, token_context.keys());
+      const auto of_head = scratch.relative.scores_of(head, scores(), token_context.keys());
       if constexpr (Memory::kOneBlock) {
-        const auto weights = weights_in_backward(tape, scratch, head);
-        const auto to = [&](const auto& dk, const auto& dv) ATTUNE_INLINE_LAMBDA {
-          attend_backward(q, k, v, weights, d_context, q, dk, dv, scratch.head.data(), of_head,
-                          dropout_from(0), context, SumOfGroup{});
-        };
-        if constexpr (Memory::kGroup > 1) {
-          to(view(key_gradients.d_key), view(key_gradients.d_value));
-        } else {
-          to(k, v);
-        }
+        attend_backward(q, k, v, weights_in_backward(tape, scratch, head), d_context, q,
+                        key_gradients.of_key(k), key_gradients.of_value(v), scratch.head.data(), of_head,
+                        dropout_from(0), context, typename Memory::KeyGradients::Sum{});
       } else {
         const Scalar* kept = softmax_stats(tape, head);
         recomputed_attend_backward(q, k, v, d_context, scratch.head.data(), key_gradients, of_head, head,
-                                   kept, dropout_from, context, SumOfGroup{});
+                                   kept, dropout_from, context);
       }
-      if constexpr (Memory::kGroup > 1) {
-        if (head % Memory::kGroup == Memory::kGroup - 1) context.stage([&] { key_gradients.move_to(k, v); });
+      if (head % Memory::kGroup == Memory::kGroup - 1) {
+        key_gradients.move_to(context.keys().first(k), context.keys().first(v), context);
       }
     });
-    if constexpr (WeightDropout::kDrops) context.stage([&] { tape.dropout.skip(1); });
+    WeightDropout::next(tape.dropout, context);
   }
   /// The context of all products in backward, from one check that every operand is finite. `inputs` are the
   /// token matrices read by its other products.
   template <AnyContext Call>
   static auto zero_skipping_context(const Call& context, auto& tape, const auto&... inputs) {
-    const auto weights = [&]<class Rows>(const Rows& rows) {
-      if constexpr (Call::kHasLength) {
-        return FirstQueries<Rows::cols>{rows.data(), context.template count<shape.seq_len>()};
-      } else {
-        return view(rows);
-      }
-    }(existing(tape.weights, tape.softmax_stats));  // statistics are finite if their weights are
-    const auto& key_context = with_appended<shape>(context).keys();
-    const auto outputs = [&] {
-      if constexpr (requires { tape.outputs.data(); }) {
-        return context.first(view(tape.outputs));
-      } else {
-        return NoOutput{};  // no product reads it
-      }
-    }();
-    return context.skipping_zeros(inputs..., context.first(view(tape.query)),
-                                  key_context.first(view(tape.key)), key_context.first(view(tape.value)),
-                                  weights, outputs);
+    const auto& rows = existing(tape.weights, tape.softmax_stats);  // finite if their weights are
+    using First = FirstQueries<std::remove_cvref_t<decltype(rows)>::cols>;
+    const auto weights =
+        first_if<Call::kHasLength>(First{rows.data(), context.template count<shape.seq_len>()}, view(rows));
+    const auto& keys = with_appended<shape>(context).keys();
+    return context.skipping_zeros(inputs..., context.first(view(tape.query)), keys.first(view(tape.key)),
+                                  keys.first(view(tape.value)), weights, context.first(view(tape.outputs)));
   }
 
  private:
   // Work per query and head (execution/slices.hpp).
   static constexpr int kWorkOfQuery = kKeys * (shape.d_k + shape.d_v + kWorkOfSoftmax + Scores::kWork +
                                                (WeightDropout::kDrops ? kWorkOfDraw : 0));
-
-  // dK and dV of a group are accumulated from zero.
-  using SumOfGroup = std::conditional_t<(Memory::kGroup > 1), kernels::Accumulate, kernels::Assign>;
 
   // Whether queries read a transposed copy of K. Integer products do not: they read K itself, whose tokens
   // have one scale each and contiguous numbers.
@@ -208,16 +180,6 @@ struct AttentionHeads {
         });
   }
 
-  // The scores of a head, which sum the gradient of trained biases.
-  ATTUNE_INLINE static auto scores_in_backward([[maybe_unused]] auto& scratch, [[maybe_unused]] int head,
-                                               [[maybe_unused]] const auto& keys) {
-    if constexpr (requires { scratch.relative.sums; }) {
-      return ScoresWithBias<shape, Scores, Scalar>(scores(), &scratch.relative.sums(head, 0),
-                                                   keys.template count<shape.kv_len>());
-    } else {
-      return scores();
-    }
-  }
   // The row values of a head's weights on the tape.
   static Scalar* softmax_stats(auto& tape, int head) {
     return tape.softmax_stats.data() + 2 * head * shape.seq_len;
@@ -293,15 +255,12 @@ struct AttentionHeads {
     }
     // The columns of appended keys. Leaves zeros in their old places.
     template <int rows>
-    ATTUNE_INLINE static void move_appended([[maybe_unused]] const Rows<rows>& weights,
-                                            [[maybe_unused]] int from, [[maybe_unused]] int to) {
-      if constexpr (kMoves) {
-        if (from == to) return;
-        for (int i = 0; i < rows; ++i) {
-          for (int key = 0; key < kAppended<shape>; ++key) {
-            weights(i, to + key) = weights(i, from + key);
-            weights(i, from + key) = Scalar(0);
-          }
+    ATTUNE_INLINE static void move_appended(const Rows<rows>& weights, int from, int to) {
+      if (from == to) return;
+      for (int i = 0; i < rows; ++i) {
+        for (int key = 0; key < kAppended<shape>; ++key) {
+          weights(i, to + key) = weights(i, from + key);
+          weights(i, from + key) = Scalar(0);
         }
       }
     }

@@ -71,7 +71,7 @@ struct AttentionMemory {
     Matrix<Scalar, kKeys, shape.num_kv_heads * shape.d_k> key;
     Matrix<Scalar, kKeys, shape.num_kv_heads * shape.d_v> value;
     [[no_unique_address]] std::conditional_t<kKeepsOutputs,
-                                             Matrix<Scalar, HeadOutputs::rows, HeadOutputs::cols>, None<0>>
+                                             Matrix<Scalar, HeadOutputs::rows, HeadOutputs::cols>, NoOutput>
         outputs;
     // Stacked by head: P before dropout; or, per row of e^(S − max), the maximum and one over the sum.
     [[no_unique_address]] std::conditional_t<shape.keep_weights,
@@ -91,12 +91,9 @@ struct AttentionMemory {
       visitor.rows(context, tapes.query...);
       visitor.rows(keys, tapes.key...);
       visitor.rows(keys, tapes.value...);
-      if constexpr (kKeepsOutputs) visitor.rows(context, tapes.outputs...);
-      if constexpr (shape.keep_weights) {
-        visitor.template stacked<shape.num_heads>(context, keys.template count<kKeys>(), tapes.weights...);
-      } else {
-        visitor.member(context, tapes.softmax_stats...);
-      }
+      visitor.rows(context, tapes.outputs...);
+      visitor.template stacked<shape.num_heads>(context, keys.template count<kKeys>(), tapes.weights...);
+      visitor.member(context, tapes.softmax_stats...);
       decltype(TapeIn::norms)::visit(visitor, context, tapes.norms...);
       decltype(TapeIn::scores)::visit(visitor, context, tapes.scores...);
       visitor.member(context, tapes.dropout...);
@@ -149,7 +146,7 @@ struct AttentionMemory {
   using KeyGradients = std::conditional_t<
       !shape.keep_weights,
       std::conditional_t<kOneBlock, RecomputeScratch<RecomputeAtOnce>, RecomputeScratch<RecomputeInBlocks>>,
-      std::conditional_t<(kGroup > 1), KeyValueSums<Scalar, kKeys, shape.d_k, shape.d_v>, None<2>>>;
+      std::conditional_t<(kGroup > 1), KeyValueSums<Scalar, kKeys, shape.d_k, shape.d_v>, NoKeyValueSums>>;
   /// Whether backward computes dO one head at a time, in memory of its own: if O is not taped, its memory
   /// then serves for `key_gradients`.
   template <class Gradients>

@@ -15,28 +15,11 @@
 
 namespace ATTUNE_NAMESPACE::detail {
 
-/// In place of an option that a shape leaves out: nothing to store, and nothing to do. Each has a type of its
-/// own, so that all can share one address.
-template <AttentionShape shape, class ScalarType, int number>
-struct NoOption {
-  using Scalar = ScalarType;
-  struct Parameters {
-    ATTUNE_FIELDS()
-  };
-  template <template <class, int, int> class, class...>
-  struct StoredIn {
-    ATTUNE_INLINE static void visit(const auto&...) {}
-  };
-  ATTUNE_INLINE static void forward(const auto&...) {}
-  ATTUNE_INLINE static void forward_queries(const auto&...) {}
-  ATTUNE_INLINE static void forward_keys(const auto&...) {}
-  ATTUNE_INLINE static void backward(const auto&...) {}
-};
-
 /// The projections of MultiHeadAttention, and its set of parameters.
 template <AttentionShape shape, class ScalarType>
 struct AttentionParameters {
   using Scalar = ScalarType;
+  static constexpr const AttentionShape& kShape = shape;
   using QueryProjection =
       Linear<LinearShape{shape.seq_len, shape.d_model, shape.num_heads* shape.d_k, shape.bias}, Scalar>;
   using KeyProjection =

@@ -5,6 +5,8 @@
 #include <attune/attention/rotary_positions.hpp>
 #include <attune/attention/window_mask.hpp>
 #include <attune/core/fingerprint.hpp>
+#include <attune/core/parameters.hpp>
+#include <attune/execution/layer.hpp>
 
 namespace ATTUNE_NAMESPACE {
 
@@ -86,6 +88,34 @@ struct AttentionShape {
 };
 
 namespace detail {
+
+/// In place of an option that a shape leaves out: nothing to store, and nothing to do. Each has a type of its
+/// own, so that all can share one address.
+template <AttentionShape shape, class ScalarType, int number>
+struct NoOption {
+  using Scalar = ScalarType;
+  struct Parameters {
+    ATTUNE_FIELDS()
+  };
+  template <template <class, int, int> class, class...>
+  struct StoredIn {
+    ATTUNE_INLINE static void visit(const auto&...) {}
+    ATTUNE_INLINE static void clear(const auto&) {}
+    ATTUNE_INLINE static auto scores_of(int, const auto& scores, const auto&) { return scores; }
+    ATTUNE_INLINE static void add_to(const auto&...) {}
+  };
+  struct NoAngles {};
+  template <int tokens>
+  using Angles = NoAngles;
+  template <CacheShape cache>
+  using ExtendedAngles = NoAngles;
+  ATTUNE_INLINE static void compute_angles(const auto&...) {}
+  ATTUNE_INLINE static NoMask mask(const auto&) { return {}; }
+  ATTUNE_INLINE static void forward(const auto&...) {}
+  ATTUNE_INLINE static void forward_queries(const auto&...) {}
+  ATTUNE_INLINE static void forward_keys(const auto&...) {}
+  ATTUNE_INLINE static void backward(const auto&...) {}
+};
 
 /// Leaves out options at their defaults, so new options do not change the fingerprints of older shapes.
 constexpr std::uint32_t fingerprint_of(const AttentionShape& shape) {

@@ -76,23 +76,22 @@ struct BiasKv {
   }
 };
 
-/// Writes the appended rows of K and V.
-template <AttentionShape shape, class Scalar>
+/// Writes the appended rows of K and V: `Bias` is BiasKv, or no option.
+template <AttentionShape shape, class Bias>
 void append_keys([[maybe_unused]] const auto& parameters, auto& kept, const auto& context) {
   if constexpr (kAppended < shape >> 0) {
     context.stage([&] {
-      const auto tokens = context.keys().template count<shape.kv_len>();
-      const auto at = appended_at<shape>(context.keys());
-      const auto clear = [&](auto from, auto to) ATTUNE_INLINE_LAMBDA {
+      const auto clear = [&](int from, int to) ATTUNE_INLINE_LAMBDA {
         const auto rows = [&](auto& matrix) ATTUNE_INLINE_LAMBDA {
-          fill_n(matrix.data() + from * matrix.cols, (to - from) * matrix.cols, Scalar(0));
+          fill_n(matrix.data() + from * matrix.cols, (to - from) * matrix.cols, typename Bias::Scalar(0));
         };
         rows(kept.key);
         rows(kept.value);
       };
-      if constexpr (std::is_same_v<decltype(tokens), const int>) clear(tokens, at);
-      if constexpr (shape.add_bias_kv) BiasKv<shape, Scalar>::forward(parameters, kept, at);
-      if constexpr (shape.add_zero_attn) clear(at + kAppended<shape> - 1, at + kAppended<shape>);
+      const auto at = appended_at<shape>(context.keys());
+      clear(context.keys().template count<shape.kv_len>(), at);
+      Bias::forward(parameters, kept, at);
+      if (shape.add_zero_attn) clear(at + kAppended<shape> - 1, at + kAppended<shape>);
     });
   }
 }

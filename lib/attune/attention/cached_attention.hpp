@@ -38,6 +38,7 @@ struct AttentionParts {
   static constexpr int kDk = kShape.d_k, kDv = kShape.d_v;
   using Heads = AttentionHeads<kShape, Scalar>;
   using Operands = AttentionOperands<kShape, Scalar>;
+  using Options = typename Operands::Parts;
   static constexpr Scalar kScoreScale = Scalar(Heads::kScoreScale);
   static constexpr auto scores() { return Heads::scores(); }
 
@@ -46,37 +47,8 @@ struct AttentionParts {
   using OperandsOf =
       AttentionOperands<with(kShape, &AttentionShape::seq_len, tokens, &AttentionShape::kv_len, tokens),
                         Scalar>;
-  template <int tokens, int heads>
-  using Rotation = typename Operands::template Rotation<tokens, heads>;
-  struct NoAngles {};
-  template <CacheShape cache>
-  static auto angles_or_none() {
-    if constexpr (Operands::kRotates) {
-      return typename Rotation<kShape.seq_len, kHeads>::template ExtendedAngles<cache>{};
-    } else {
-      return NoAngles{};
-    }
-  }
-  /// Angles beyond the table, kept by a stream.
-  template <CacheShape cache>
-  using ExtendedAngles = decltype(angles_or_none<cache>());
-  /// The angles of the positions of a step.
-  template <int tokens>
-  using Angles =
-      std::conditional_t<Operands::kRotates, SineTable<Scalar, tokens, kShape.rotary_dim / 2>, NoAngles>;
-  /// Calls body() with the biases by relative position, if there are any.
-  ATTUNE_INLINE static void with_bias([[maybe_unused]] const auto& parameters, const auto& body) {
-    if constexpr (kShape.relative_bias.kind == RelativePositions::kNone) {
-      body();
-    } else {
-      body(relative_bias_of<kShape>(parameters));
-    }
-  }
-  template <int tokens>
-  static void compute_angles([[maybe_unused]] std::uint64_t position, [[maybe_unused]] Angles<tokens>& angles,
-                             [[maybe_unused]] auto& beyond) {
-    if constexpr (Operands::kRotates) Rotation<kShape.seq_len, kHeads>::angles_from(position, angles, beyond);
-  }
+  /// The rotation by position, or no option.
+  using Rotation = typename Operands::Rotation;
 };
 
 /// The cache that a layer keeps: smaller if the layer has its own window.
@@ -103,15 +75,15 @@ using AddRows = void(int count, const Scalar* weights, const Scalar* rows, Scala
 
 /// Weights of one query in one head, on the axis of the visible keys. `scores` has room for one score per
 /// slot. score_blocks(blocks, first, to) writes the products of the query with the keys of whole blocks.
-/// largest() returns a bound of |q|²·|k|²; nullptr if unknown. `relative` is the layer's RelativeBiasMask, if
-/// it has one.
-template <class Parts, CacheShape kept, class Scalar, class ScoreBlocks, class Largest>
-ATTUNE_INLINE void weigh_cached_keys(const VisibleKeys<kept>& visible, [[maybe_unused]] int head,
-                                     Scalar* const scores, const ScoreBlocks& score_blocks,
-                                     [[maybe_unused]] const Largest& largest, const auto&... relative) {
+/// largest() returns a bound of |q|²·|k|²; nullptr if unknown. `biases` is the mask of the layer's biases by
+/// position, or NoMask.
+template <class Parts, CacheShape kept, class Scalar, class ScoreBlocks, class Largest, class Biases>
+ATTUNE_INLINE void weigh_cached_keys(const VisibleKeys<kept>& visible, int head, Scalar* const scores,
+                                     const ScoreBlocks& score_blocks, [[maybe_unused]] const Largest& largest,
+                                     const Biases& biases) {
   constexpr int kBlock = kernels::kCacheBlock;
   // Softcap and biases need scaled scores; else softmax scales them.
-  constexpr bool kScalesScores = Parts::kShape.softcap > 0 || Parts::kShape.alibi || sizeof...(relative) > 0;
+  constexpr bool kScalesScores = Parts::kShape.softcap > 0 || !std::is_same_v<Biases, NoMask>;
   const auto blocks_before = [](int slots) ATTUNE_INLINE_LAMBDA {
     return static_cast<int>(static_cast<unsigned>(slots) / kBlock);
   };
@@ -124,18 +96,12 @@ ATTUNE_INLINE void weigh_cached_keys(const VisibleKeys<kept>& visible, [[maybe_u
     const int block = blocks_before(run.slot), blocks = blocks_before(run.slot + run.count - 1) + 1 - block;
     Scalar* const to = scores + blocks_before(run.axis) * kBlock;
     score_blocks(blocks, block, to);
-    if constexpr (kScalesScores) {
+    if (kScalesScores) {
       for (int i = 0; i < blocks; ++i) kernels::scale<kBlock>(to + i * kBlock, Parts::kScoreScale);
-    }
-    if constexpr (Parts::kShape.softcap > 0) kernels::softcap(blocks * kBlock, to, Parts::scores().cap);
-    if constexpr (Parts::kShape.alibi) {
+      Parts::scores().limit(blocks * kBlock, to);
       for (int i = 0; i < blocks; ++i) {
-        const AlibiBias<Parts::kHeads> bias{run.distance - i * kBlock};
-        bias.template bias<kBlock>(head, 0, to + i * kBlock);
+        biases.template bias<kBlock>(head, run.distance - i * kBlock, to + i * kBlock);
       }
-    }
-    for (int i = 0; i < blocks && sizeof...(relative) > 0; ++i) {
-      (relative.at(run.distance - i * kBlock).template bias<kBlock>(head, 0, to + i * kBlock), ...);
     }
     hide_up_to(run.axis);
     end = run.axis + run.count;
@@ -156,7 +122,7 @@ ATTUNE_INLINE void weigh_cached_keys(const VisibleKeys<kept>& visible, [[maybe_u
 template <class Parts, CacheShape kept, class Scalar, class HeadBlocks>
 [[gnu::noinline]] void attend_to_cache(const VisibleKeys<kept>& visible, const HeadBlocks& blocks_of_head,
                                        int head, const Scalar* query, Scalar* scores, Scalar* context,
-                                       AddRows<Scalar>& add_rows, const auto&... relative) {
+                                       AddRows<Scalar>& add_rows, const auto& biases) {
   constexpr int kBlock = kernels::kCacheBlock, kDk = Parts::kDk, kDv = Parts::kDv;
   weigh_cached_keys<Parts>(
       visible, head, scores,
@@ -166,7 +132,7 @@ template <class Parts, CacheShape kept, class Scalar, class HeadBlocks>
       [&]() ATTUNE_INLINE_LAMBDA {
         return kernels::sum_of_few_squares<kDk>(query) * blocks_of_head.most_squares;
       },
-      relative...);
+      biases);
 
   // The first sum of products is computed in `context`; the others are computed in `beside` and added to it.
   Scalar beside[std::size_t{kDv}];
@@ -191,7 +157,7 @@ template <class Parts, class Tokens, CacheShape kept>
 [[gnu::noinline]] void attend_to_int8_cache(const VisibleKeys<kept>& visible,
                                             const typename Tokens::Head& head_view, int head,
                                             const float* query, float* scores, float* context,
-                                            const auto&... relative) {
+                                            const auto& biases) {
   constexpr int kBlock = kernels::kCacheBlock, kDk = Parts::kDk, kDv = Parts::kDv;
   std::int8_t integers[std::size_t{kDk}];
   const float query_scale = kernels::quantize_row(
@@ -203,7 +169,7 @@ template <class Parts, class Tokens, CacheShape kept>
                                   head_view.keys + first * kBlock * kDk,
                                   head_view.key_scales + first * kBlock, to);
       },
-      nullptr, relative...);
+      nullptr, biases);
 
   using Sum = std::conditional_t<(Tokens::Places::kSlots > 131072), std::int64_t, std::int32_t>;
   std::uint32_t largest = 0;
@@ -249,7 +215,7 @@ struct AttentionStream : AttentionParts<Attention> {
   struct Memory : Tokens {
     static constexpr std::uint32_t kFingerprint =
         fingerprint("keys rotated and scaled", Tokens::kFingerprint);
-    [[no_unique_address]] typename Parts::template ExtendedAngles<cache> beyond;
+    [[no_unique_address]] typename Parts::Rotation::template ExtendedAngles<cache> beyond;
   };
   static constexpr std::uint64_t kMaxTokens = cache.window > 0 ? kAnyNumber : std::uint64_t{cache.capacity};
 
@@ -259,29 +225,28 @@ struct AttentionStream : AttentionParts<Attention> {
     Tensor<Scalar, tokens, kKvHeads * kDv> value;
     Tensor<Scalar, tokens, kHeads * kDv> outputs;
     Tensor<Scalar, 1, Tokens::Places::kSlots> scores;  // of one head
-    [[no_unique_address]] typename Parts::template Angles<tokens> angles;
+    [[no_unique_address]] typename Parts::Rotation::template Angles<tokens> angles;
   };
 
   static void step(std::uint64_t position, const auto& parameters,
                    ConstView<Tensor<Scalar, tokens, kShape.d_model>> x,
                    View<Tensor<Scalar, tokens, kShape.d_out>> y, auto& memory, Scratch& scratch) {
-    Parts::template compute_angles<tokens>(position, scratch.angles, memory.beyond);
+    Parts::Rotation::compute_angles(position, scratch.angles, memory.beyond);
     using Operands = typename Parts::template OperandsOf<tokens>;
     OfLength<typename Attention::QueryProjection, tokens>::forward(parameters.query, x, scratch.query);
     OfLength<typename Attention::KeyProjection, tokens>::forward(parameters.key, x, scratch.key);
     OfLength<typename Attention::ValueProjection, tokens>::forward(parameters.value, x, scratch.value);
     Operands::finish_queries(parameters, scratch, Context<>{}, scratch.angles);
     Operands::finish_keys(parameters, scratch, Context<>{}, scratch.angles);
-    Parts::with_bias(parameters, [&](const auto&... relative) ATTUNE_INLINE_LAMBDA {
-      attend_token_by_token(position, memory, scratch, relative...);
-    });
+    const auto relative = Parts::Options::Relative::mask(parameters.relative);
+    attend_token_by_token(position, memory, scratch, both_masks(alibi_of<kShape>(), relative));
     OfLength<typename Attention::OutputProjection, tokens>::forward(parameters.output, view(scratch.outputs),
                                                                     y);
   }
 
  private:
   ATTUNE_INLINE static void attend_token_by_token(std::uint64_t position, auto& memory, Scratch& scratch,
-                                                  const auto&... relative) {
+                                                  const auto& biases) {
     for (int i = 0; i < tokens; ++i) {
       const std::uint64_t at = position + static_cast<std::uint64_t>(i);
       memory.append(at, &scratch.key(i, 0), &scratch.value(i, 0));
@@ -290,15 +255,13 @@ struct AttentionStream : AttentionParts<Attention> {
         for (int head = 0; head < kHeads; ++head) {
           attend_to_int8_cache<Parts, Tokens>(visible, memory.heads[kShape.kv_head_of(head)], head,
                                               static_cast<const float*>(&scratch.query(i, head * kDk)),
-                                              scratch.scores.data(), &scratch.outputs(i, head * kDv),
-                                              relative...);
+                                              scratch.scores.data(), &scratch.outputs(i, head * kDv), biases);
         }
       } else {
         const auto attend = [&](int head, AddRows<Scalar>& add_rows) {
           attend_to_cache<Parts>(visible, memory.heads[kShape.kv_head_of(head)], head,
                                  static_cast<const Scalar*>(&scratch.query(i, head * kDk)),
-                                 scratch.scores.data(), &scratch.outputs(i, head * kDv), add_rows,
-                                 relative...);
+                                 scratch.scores.data(), &scratch.outputs(i, head * kDv), add_rows, biases);
         };
         for (int head = 0; head < kHeads; ++head) attend(head, kernels::add_weighted_rows<kDv, Scalar>);
         // As with every mask, a weight of zero has no influence, even beside NaN or infinity.
@@ -331,14 +294,14 @@ struct MemoryStream : AttentionParts<Attention> {
     Tensor<Scalar, kKeys, kKvHeads * kDv> value;
     std::uint32_t remembered;  // 0: not yet
     // Angles of queries, whose number has no limit.
-    [[no_unique_address]] typename Parts::template ExtendedAngles<CacheShape{.window = 1}> beyond;
+    [[no_unique_address]] typename Parts::Rotation::template ExtendedAngles<CacheShape{.window = 1}> beyond;
   };
   template <int tokens>
   struct Scratch {
     Tensor<Scalar, tokens, kHeads * kDk> query;
     Tensor<Scalar, tokens, kHeads * kDv> outputs;
     Tensor<Scalar, tokens, kKeys> weights;  // of one head
-    [[no_unique_address]] typename Parts::template Angles<tokens> angles;
+    [[no_unique_address]] typename Parts::Rotation::template Angles<tokens> angles;
   };
 
   static void remember(const auto& parameters, ConstView<typename Attention::KeyInput> tokens,
@@ -358,10 +321,10 @@ struct MemoryStream : AttentionParts<Attention> {
                    ConstView<Tensor<Scalar, tokens, kShape.d_model>> x,
                    View<Tensor<Scalar, tokens, kShape.d_out>> y, Memory& memory, Scratch<tokens>& scratch,
                    const Mask& mask) {
-    Parts::template compute_angles<tokens>(position, scratch.angles, memory.beyond);
+    Parts::Rotation::compute_angles(position, scratch.angles, memory.beyond);
     OfLength<typename Attention::QueryProjection, tokens>::forward(parameters.query, x, scratch.query);
     Parts::template OperandsOf<tokens>::finish_queries(parameters, scratch, Context<>{}, scratch.angles);
-    const auto& masks = with_options<kShape>(parameters, mask);
+    const auto& masks = with_options<typename Parts::Options>(parameters, mask);
     const auto key = view(std::as_const(memory.key)), value = view(std::as_const(memory.value));
     const auto context = Context(masks).template with_products<Products>().skipping_zeros(value);
     constexpr int kQueries = static_cast<int>(smaller(most, std::uint64_t{kUnlimited}));

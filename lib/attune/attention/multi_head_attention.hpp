@@ -125,14 +125,14 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<attention_shape, Sc
   static void forward(const Set& parameters, ConstView<Input> query, ConstView<KeyInput> key,
                       ConstView<ValueInput> value, View<Output> y, InferenceScratch& scratch,
                       const Call& context = {}) {
-    attend(parameters, query, key, value, y, context, scratch.outputs(), scratch);
+    project(parameters, query, key, value, y, context, scratch.outputs(), scratch);
   }
   /// Self-attention: x[seq_len, d_model] is query, key and value.
   template <class Set = Parameters, AnyContext Call = Context<>>
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, InferenceScratch& scratch,
                       const Call& context = {}) {
     check_self_attention();
-    attend(parameters, x, x, x, y, context, scratch.outputs(), scratch);
+    project(parameters, x, x, x, y, context, scratch.outputs(), scratch);
   }
 
   // ---- Training: the tape keeps what backward needs. ----
@@ -141,21 +141,20 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<attention_shape, Sc
   static void forward(const Set& parameters, ConstView<Input> query, ConstView<KeyInput> key,
                       ConstView<ValueInput> value, View<Output> y, TapeOf<GradientSet>& tape,
                       ScratchOf<GradientSet>& scratch, const Call& context = {}) {
-    attend(parameters, query, key, value, y, context, Memory::outputs_of(tape, scratch), tape, scratch);
+    project(parameters, query, key, value, y, context, Memory::outputs_of(tape, scratch), tape, scratch);
   }
   template <class Set = Parameters, class GradientSet, AnyContext Call = Context<>>
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, TapeOf<GradientSet>& tape,
                       ScratchOf<GradientSet>& scratch, const Call& context = {}) {
     check_self_attention();
-    attend(parameters, x, x, x, y, context, Memory::outputs_of(tape, scratch), tape, scratch);
+    project(parameters, x, x, x, y, context, Memory::outputs_of(tape, scratch), tape, scratch);
   }
   /// Fills the tape of self-attention as forward does, without y. Reads x before it writes to scratch.
   template <class Set = Parameters, class GradientSet, AnyContext Call = Context<>>
   static void recompute_tape(const Set& parameters, ConstView<Input> x, TapeOf<GradientSet>& tape,
                              ScratchOf<GradientSet>& scratch, const Call& context = {}) {
     check_self_attention();
-    detail::NoOutput none;
-    attend(parameters, x, x, x, none, context, detail::existing(tape.outputs, none), tape, scratch);
+    attend(parameters, x, x, x, context, tape.outputs, tape, scratch);
   }
 
   /// Gradients of cross-attention from dy[seq_len, d_out]. Overwrites d_query[seq_len, d_model],
@@ -210,7 +209,7 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<attention_shape, Sc
   // The mask of a context, combined with the masks of the layer's options.
   template <AnyContext Call>
   ATTUNE_INLINE static constexpr decltype(auto) with_options(const auto& parameters, const Call& context) {
-    return detail::with_options<shape>(parameters, context.mask(),
+    return detail::with_options<Parts>(parameters, context.mask(),
                                        detail::appended_at<shape>(context.keys()));
   }
   static constexpr void check_self_attention() {
@@ -219,11 +218,16 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<attention_shape, Sc
                   "seq_len and d_model; pass query, key and value");
   }
 
-  // Y, unless it is NoOutput. Q, K and V are in `kept`, a tape or the scratch of inference, and O in
-  // `outputs`.
-  template <class Y>
+  // Y, from O in `outputs`.
+  static void project(const auto& parameters, ConstView<Input> query, ConstView<KeyInput> key,
+                      ConstView<ValueInput> value, View<Output> y, const auto& context, auto& outputs,
+                      auto&... memory) {
+    attend(parameters, query, key, value, context, outputs, memory...);
+    OutputProjection::forward(parameters.output, outputs, y, context.unmasked());
+  }
+  // O, unless it is NoOutput. Q, K and V are in `kept`, a tape or the scratch of inference.
   static void attend(const auto& parameters, ConstView<Input> query, ConstView<KeyInput> key,
-                     ConstView<ValueInput> value, const Y& y, const auto& context, auto& outputs, auto& kept,
+                     ConstView<ValueInput> value, const auto& context, auto& outputs, auto& kept,
                      auto&... scratch) {
     const auto& dense = context.unmasked();
     QueryProjection::forward(parameters.query, query, kept.query, dense);
@@ -233,9 +237,6 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<attention_shape, Sc
     Operands::finish_keys(parameters, kept, dense);
     const auto& mask = with_options(parameters, context);
     Heads::forward(context.with_mask(mask), outputs, kept, scratch...);
-    if constexpr (!std::is_same_v<Y, detail::NoOutput>) {
-      OutputProjection::forward(parameters.output, outputs, y, dense);
-    }
   }
 
   // Writes the gradients of the projections' outputs to tape.query, tape.key and tape.value, from dy.
@@ -246,21 +247,21 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<attention_shape, Sc
     HeadOutputs& outputs = Memory::outputs_of(tape, scratch);
     if constexpr (Memory::template kOutputsByHead<GradientSet>) {
       OutputProjection::backward_parameters(outputs, dy, gradients.output, context.without_mask());
+      const auto d_output = view(scratch.backward.d_outputs);
+      const auto d_outputs = [&](int head) ATTUNE_INLINE_LAMBDA {
+        OutputProjection::backward_features(parameters.output, dy, head * shape.d_v, d_output,
+                                            context.unmasked());
+        return d_output;
+      };
+      Heads::backward(tape, scratch, d_outputs, context);
     } else {
       OutputProjection::backward_over_input(parameters.output, outputs, dy, gradients.output, context);
-    }
-    const auto d_outputs = [&](int head) ATTUNE_INLINE_LAMBDA {
-      if constexpr (Memory::template kOutputsByHead<GradientSet>) {
-        const auto head_view = view(scratch.backward.d_outputs);
-        OutputProjection::backward_features(parameters.output, dy, head * shape.d_v, head_view,
-                                            context.unmasked());
-        return head_view;
-      } else {
+      const auto d_outputs = [&](int head) ATTUNE_INLINE_LAMBDA {
         return view(outputs).template columns<shape.d_v>(head * shape.d_v);
-      }
-    };
-    Heads::backward(tape, scratch, d_outputs, context);
-    Parts::Relative::backward(scratch.relative, gradients.relative, context, Heads::scores().scale);
+      };
+      Heads::backward(tape, scratch, d_outputs, context);
+    }
+    scratch.relative.add_to(gradients.relative, context, Heads::scores().scale);
     Operands::backward(parameters, tape, gradients, context.without_mask());
   }
   // Gradients of the projections' parameters.

@@ -7,7 +7,6 @@
 #include <attune/attention/alibi.hpp>
 #include <attune/attention/attention_shape.hpp>
 #include <attune/attention/mask.hpp>
-#include <attune/attention/relative_bias.hpp>
 #include <attune/core/memory.hpp>
 #include <attune/kernels/algorithm.hpp>
 
@@ -17,13 +16,12 @@ template <AttentionMask Mask>
 constexpr const Mask& both_masks(const NoMask&, const Mask& mask) {
   return mask;
 }
+template <AttentionMask Mask>
+  requires(!std::is_same_v<Mask, NoMask>)
+constexpr Mask both_masks(const Mask& mask, const NoMask&) { return mask; }
 template <AttentionMask First, AttentionMask Second>
 constexpr auto both_masks(const First& first, const Second& second) {
-  if constexpr (std::is_same_v<Second, NoMask>) {
-    return first;
-  } else {
-    return first && second;
-  }
+  return first && second;
 }
 
 template <AttentionShape shape>
@@ -35,24 +33,6 @@ constexpr auto window_of() {
 template <AttentionShape shape>
 constexpr auto alibi_of() {
   return first_if<shape.alibi>(AlibiBias<shape.num_heads>{shape.offset}, NoMask{});
-}
-
-/// The biases by relative position, from `parameters`.
-template <AttentionShape shape>
-ATTUNE_INLINE constexpr auto relative_bias_of([[maybe_unused]] const auto& parameters) {
-  if constexpr (shape.relative_bias.kind == RelativePositions::kNone) {
-    return NoMask{};
-  } else {
-    const auto* table = parameters.relative.relative_bias.data();
-    using Element = std::remove_const_t<std::remove_pointer_t<decltype(table)>>;
-    return RelativeBiasMask<shape.relative_bias, Element>{table, shape.offset};
-  }
-}
-/// The masks of the shape's options.
-template <AttentionShape shape>
-ATTUNE_INLINE constexpr auto own_masks(const auto& parameters) {
-  constexpr auto kConstant = both_masks(window_of<shape>(), alibi_of<shape>());
-  return both_masks(kConstant, relative_bias_of<shape>(parameters));
 }
 
 /// Applies a mask to the first kMasked keys. Every query sees the appended keys at `at`. If `at` is an int,
@@ -87,19 +67,16 @@ struct MaskOfFirstKeys {
 };
 
 /// `mask` itself if the shape has no masks of its own, else a copy of both. Appended keys begin at `at`.
-template <AttentionShape shape, AttentionMask Mask, class At = std::integral_constant<int, shape.kv_len>>
+template <class Parts, AttentionMask Mask, class At = std::integral_constant<int, Parts::kShape.kv_len>>
 constexpr decltype(auto) with_options(const auto& parameters, const Mask& mask, [[maybe_unused]] At at = {}) {
-  const auto own = own_masks<shape>(parameters);
-  if constexpr (shape.num_keys() == shape.kv_len) {
+  constexpr const AttentionShape& shape = Parts::kShape;
+  constexpr auto kConstant = both_masks(window_of<shape>(), alibi_of<shape>());
+  const auto own = both_masks(kConstant, Parts::Relative::mask(parameters.relative));
+  using Both = std::remove_cvref_t<decltype(both_masks(own, mask))>;
+  if constexpr (shape.num_keys() == shape.kv_len || std::is_same_v<Both, NoMask>) {
     return both_masks(own, mask);
   } else {
-    const auto& both = both_masks(own, mask);
-    using Both = std::remove_cvref_t<decltype(both)>;
-    if constexpr (std::is_same_v<Both, NoMask>) {
-      return NoMask{};
-    } else {
-      return MaskOfFirstKeys<Both, shape.kv_len, At>{both, at};
-    }
+    return MaskOfFirstKeys<Both, shape.kv_len, At>{both_masks(own, mask), at};
   }
 }
 

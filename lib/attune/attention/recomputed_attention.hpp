@@ -22,10 +22,14 @@ template <class ScalarType, int kQueries, int kKvLen, int kDk, int kDv, bool kSh
 struct RecomputeInBlocks : KeyValueSums<ScalarType, kKvLen, kDk, kDv> {
   using Scalar = ScalarType;
   using Sums = KeyValueSums<Scalar, kKvLen, kDk, kDv>;
+  using Sum = std::conditional_t<kShared, kernels::Accumulate, kernels::Assign>;
   Tensor<Scalar, recomputed_queries(kQueries), kKvLen> d_weights;  // dP of a block of queries
   [[no_unique_address]] MemberIf<kShared || (kQueries > kernels::kDepthBlock), Sums, 20>
       block;  // of one block
 
+  void clear(const auto& context) {
+    if constexpr (kShared) Sums::clear(context);
+  }
   // Adds the sums of a block.
   void add_block(const auto& keys, const auto& values) {
     const Sums& sums = of_block();
@@ -38,7 +42,7 @@ struct RecomputeInBlocks : KeyValueSums<ScalarType, kKvLen, kDk, kDv> {
 
 /// The same in one block: P, besides room for the larger of P and dQ.
 template <class Scalar, int kQueries, int kKvLen, int kDk, int kDv, bool kShared>
-struct RecomputeAtOnce : std::conditional_t<kShared, KeyValueSums<Scalar, kKvLen, kDk, kDv>, NoParameters> {
+struct RecomputeAtOnce : std::conditional_t<kShared, KeyValueSums<Scalar, kKvLen, kDk, kDv>, NoKeyValueSums> {
   Tensor<Scalar, kQueries, kKvLen> weights;
 };
 
@@ -60,27 +64,32 @@ struct RecomputedWeights {
   }
 };
 /// dQ overwrites Q; dK and dV go to sums.
-template <class DQueryView, class DKey, class DValue>
+template <class DQuery, class DKey, class DValue>
 struct GradientsBesideOperands {
-  static constexpr bool kKeepsOperands = true;
-  DQueryView d_query;
+  DQuery d_query;
   DKey d_key;
   DValue d_value;
+
+  /// dQ and dK from dS.
+  template <class Rows, class Sum>
+  ATTUNE_INLINE void of_scores(const auto& head, const Rows& rows, const auto& ds, auto*, Sum sum) const {
+    head.add_d_key(rows, ds, d_key, sum);
+    head.d_query(rows, ds, d_query.template rows_at<Rows::kCount>(rows.first));
+  }
 };
 
-/// Gradients of query[seq_len, d_k], key[kv_len, d_k] and value[kv_len, d_v] from d_context[seq_len, d_v],
-/// each in place of its operand. With Sum = Accumulate, gradients of key and value are added to the sums in
-/// scratch and stay there. `kept` has the row values that masked_softmax kept. The mask is forward's.
-/// `weights` has room for recomputed_queries(seq_len) · kv_len scalars. dropout_from(query) drops weights of
-/// the rows from `query` on.
+/// Gradients of query[seq_len, d_k], key[kv_len, d_k] and value[kv_len, d_v] from d_context[seq_len, d_v]: of
+/// query in its place, of key and value in the sums in scratch, assigned or added by Scratch::Sum. `kept` has
+/// the row values that masked_softmax kept. The mask is forward's. `weights` has room for
+/// recomputed_queries(seq_len) · kv_len scalars. dropout_from(query) drops weights of the rows from `query`
+/// on.
 template <class Query, class Key, class Value, class DContext, class Scratch, class Scores, class DropoutFrom,
-          AnyContext Call, class Sum = kernels::Assign>
+          AnyContext Call>
 ATTUNE_INLINE void recomputed_attend_backward(const Query& query, const Key& key, const Value& value,
                                               const DContext& d_context, typename Scratch::Scalar* weights,
                                               Scratch& scratch, const Scores& scores, int head,
                                               const typename Scratch::Scalar* kept,
-                                              const DropoutFrom& dropout_from, const Call& context,
-                                              Sum = {}) {
+                                              const DropoutFrom& dropout_from, const Call& context) {
   using Scalar = typename Scratch::Scalar;
   constexpr int kQueries = Query::rows, kKeys = Key::rows;
   constexpr int kSome = recomputed_queries(kQueries);
@@ -118,9 +127,8 @@ ATTUNE_INLINE void recomputed_attend_backward(const Query& query, const Key& key
     block.template operator()<kRows>(from, scratch.of_block());
     context.stage([&]() ATTUNE_INLINE_LAMBDA { scratch.add_block(keys, values); });
   };
-  constexpr bool kAssigns = std::is_same_v<Sum, kernels::Assign>;
   constexpr int kBlock = smaller(kQueries, kernels::kDepthBlock);
-  if constexpr (kAssigns) {
+  if constexpr (std::is_same_v<typename Scratch::Sum, kernels::Assign>) {
     block.template operator()<kBlock>(0, static_cast<typename Scratch::Sums&>(scratch));
   } else {
     add_block.template operator()<kBlock>(0);
@@ -131,9 +139,6 @@ ATTUNE_INLINE void recomputed_attend_backward(const Query& query, const Key& key
           context.inside([&]() ATTUNE_INLINE_LAMBDA { add_block.template operator()<kRows>(kBlock + from); });
         },
         queries - kBlock);
-  }
-  if constexpr (kAssigns) {
-    context.stage([&]() ATTUNE_INLINE_LAMBDA { scratch.move_to(keys, values); });
   }
 }
 

@@ -24,8 +24,6 @@ struct RelativeBiasMask {
   const Element* table;
   int offset;
 
-  /// The same with a query 0 at another position.
-  [[nodiscard]] constexpr RelativeBiasMask at(int position) const { return {table, position}; }
   template <int kv_len, class Scalar>
   constexpr void hide(int, int, Scalar*) const {}
   template <int kv_len, class Scalar>
@@ -40,27 +38,36 @@ struct RelativeBiasMask {
 /// Scores of a head whose backward also sums the gradient of its biases, times the scale.
 template <AttentionShape shape, class Scores, class Scalar>
 struct ScoresWithBias : Scores {
-  static constexpr int kWorkOfSum = 4;  // per score (execution/slices.hpp)
-  Scalar* sums;                         // of the head
-  int keys;                             // valid ones, without appended keys
+  Scalar* sums;  // of the head
+  int keys;      // valid ones, without appended keys
 
   ATTUNE_INLINE constexpr ScoresWithBias(const Scores& scores, Scalar* to, int key_count)
       : Scores(scores), sums(to), keys(key_count) {}
-  /// Adds rows of dS from `first` on, of queries before `end`.
+  template <class Rows, class Gradient>
+  ATTUNE_INLINE void backward(const auto& head, const Rows& rows, const Gradient& d_scores,
+                              const Gradient& room) const {
+    constexpr int kWorkOfSum = 4;  // per score (execution/slices.hpp)
+    head.template for_rows_of<kWorkOfSum * Gradient::cols>(
+        head.context.in_order(), rows, [&]<int count>(auto first) ATTUNE_INLINE_LAMBDA {
+          const int from = rows.first + first;
+          sum(d_scores.template rows_at<count>(first), from,
+              smaller<int>(from + count, head.context.template count<shape.seq_len>()));
+        });
+    Scores::backward(head, rows, d_scores, room);
+  }
+
+ private:
+  // Adds rows of dS from `first` on, of queries before `end`.
   template <class Rows>
-  ATTUNE_INLINE void sum(const Rows& d_scores, int first, int end) const {
+  ATTUNE_INLINE void sum(const Rows& ds, int first, int end) const {
     for (int query = first; query < end; ++query) {
-      const Scalar* row = d_scores.data + (query - first) * Rows::row_stride;
+      const Scalar* row = ds.data + (query - first) * Rows::row_stride;
       for (int key = 0; key < keys; ++key) {
         Scalar& to = sums[relative_entry<shape.relative_bias>(query + shape.offset, key)];
         to = kernels::add(to, row[key]);
       }
     }
   }
-};
-template <class Scores>
-concept SumsBias = requires {
-  Scores::kWorkOfSum;
 };
 
 /// Parameters and scratch of the biases, within MultiHeadAttention's.
@@ -82,22 +89,35 @@ struct RelativeBiases {
             bool = IsTrained<decltype(Gradients::relative_bias)>>
   struct StoredIn {
     Tensor<Scalar, shape.num_heads, kEntries> sums;
-  };
-  template <template <class, int, int> class Matrix, class Gradients>
-  struct StoredIn<Matrix, Gradients, false> {};
 
-  /// Adds the gradient of T, from the sums of all heads.
-  static void backward(const auto& scratch, auto& gradients, const auto& context, Scalar scale) {
-    if constexpr (requires { scratch.sums; }) {
+    void clear(const auto& context) {
+      context.stage([&] { sums.set_zero(); });
+    }
+    /// The scores of a head, which add to its sums in backward.
+    template <class Scores>
+    ATTUNE_INLINE auto scores_of(int head, const Scores& scores, const auto& keys) {
+      return ScoresWithBias<shape, Scores, Scalar>(scores, &sums(head, 0),
+                                                   keys.template count<shape.kv_len>());
+    }
+    /// Adds the gradient of T, from the sums of all heads.
+    void add_to(auto& gradients, const auto& context, Scalar scale) const {
       context.stage([&] {
         add_rows(view(gradients.relative_bias), [&](int first, const auto& rows) {
-          const Scalar* sums = scratch.sums.data() + first * kEntries;
+          const Scalar* from = sums.data() + first * kEntries;
           for (int i = 0; i < rows.rows * rows.cols; ++i) {
-            rows.data[i] = kernels::add(rows.data[i], kernels::divide(sums[i], scale));
+            rows.data[i] = kernels::add(rows.data[i], kernels::divide(from[i], scale));
           }
         });
       });
     }
+  };
+  template <template <class, int, int> class Matrix, class Gradients>
+  struct StoredIn<Matrix, Gradients, false> : NoOption<shape, Scalar, 3>::template StoredIn<Matrix> {};
+  /// The mask that adds the biases.
+  ATTUNE_INLINE static constexpr auto mask(const auto& parameters) {
+    const auto* table = parameters.relative_bias.data();
+    using Element = std::remove_const_t<std::remove_pointer_t<decltype(table)>>;
+    return RelativeBiasMask<shape.relative_bias, Element>{table, shape.offset};
   }
 };
 

@@ -74,9 +74,7 @@ struct ScoreScales {
     }
   };
   template <template <class, int, int> class Matrix, class Gradients>
-  struct StoredIn<Matrix, Gradients, false> {
-    ATTUNE_INLINE static void visit(const auto&, const auto&, const auto&...) {}
-  };
+  struct StoredIn<Matrix, Gradients, false> : NoOption<shape, Scalar, 2>::template StoredIn<Matrix> {};
 
   static void forward(const auto& parameters, auto& kept, const auto& context) {
     context.stage([&] {

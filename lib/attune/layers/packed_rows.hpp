@@ -46,6 +46,11 @@ struct CopyTape {
   template <class To, class From>
   using Packed = std::conditional_t<IsPacked<To>, To, From>;
 
+  // Nothing, where the tape has no such matrix.
+  template <class None>
+  requires std::is_empty_v<None> ATTUNE_INLINE static void rows(const auto&, None&, const None&) {}
+  template <int count, class None>
+  requires std::is_empty_v<None> ATTUNE_INLINE static void stacked(const auto&, auto, None&, const None&) {}
   template <class To, class From>
   ATTUNE_INLINE static void rows(const auto& context, To& to, const From& from) {
     stacked<1>(context, std::integral_constant<int, Packed<To, From>::length>{}, to, from);
