@@ -23,25 +23,16 @@ struct FeatureBiasShape {
   int d_model;  // features of a token
 };
 
-namespace detail {
-
-template <FeatureBiasShape shape>
-constexpr FeatureBiasShape checked_feature_bias() {
-  static_assert(Holds<(shape.rows > 0 && shape.d_model > 0)>,
-                "attune::FeatureBias: rows and d_model must be positive; set both in FeatureBiasShape");
-  return at_least_one(shape, &FeatureBiasShape::rows, &FeatureBiasShape::d_model);
-}
-template <class Self, FeatureBiasShape shape, class Scalar>
-using RowsWithBias =
-    AddedRows<Self, checked_feature_bias<shape>().rows, checked_feature_bias<shape>().d_model, Scalar>;
-
-}  // namespace detail
-
 /// y[rows, d_model] = x[rows, d_model] + b[1, d_model]. No tape.
 template <FeatureBiasShape bias_shape, class ScalarType = float>
-struct FeatureBias : detail::RowsWithBias<FeatureBias<bias_shape, ScalarType>, bias_shape, ScalarType> {
-  static constexpr FeatureBiasShape shape = detail::checked_feature_bias<bias_shape>();
-  using Base = detail::RowsWithBias<FeatureBias, bias_shape, ScalarType>;
+struct FeatureBias
+    : detail::AddedRows<FeatureBias<bias_shape, ScalarType>, detail::at_least_one(bias_shape.rows),
+                        detail::at_least_one(bias_shape.d_model), ScalarType> {
+  static_assert(detail::Holds<(bias_shape.rows > 0 && bias_shape.d_model > 0)>,
+                "attune::FeatureBias: rows and d_model must be positive; set both in FeatureBiasShape");
+  static constexpr FeatureBiasShape shape =
+      detail::at_least_one(bias_shape, &FeatureBiasShape::rows, &FeatureBiasShape::d_model);
+  using Base = detail::AddedRows<FeatureBias, shape.rows, shape.d_model, ScalarType>;
   using Scalar = ScalarType;
   using Base::forward, Base::backward;
   using typename Base::Input, typename Base::Output;

@@ -33,21 +33,12 @@ struct GluShape {
   GluGate gate = GluGate::kSecond;               // the half that is the gate
 };
 
-namespace detail {
-
-template <GluShape shape>
-constexpr GluShape checked_glu_shape() {
-  static_assert(Holds<(shape.rows > 0 && shape.d_model > 0)>,
-                "attune::Glu: rows and d_model must be positive; set both in GluShape");
-  return at_least_one(shape, &GluShape::rows, &GluShape::d_model);
-}
-
-}  // namespace detail
-
 /// y[rows, d_model] of x[rows, 2·d_model]. No tape: backward recomputes the gate.
 template <GluShape glu_shape, class ScalarType = float>
 struct Glu : detail::Unparameterized<Glu<glu_shape, ScalarType>> {
-  static constexpr GluShape shape = detail::checked_glu_shape<glu_shape>();
+  static_assert(detail::Holds<(glu_shape.rows > 0 && glu_shape.d_model > 0)>,
+                "attune::Glu: rows and d_model must be positive; set both in GluShape");
+  static constexpr GluShape shape = detail::at_least_one(glu_shape, &GluShape::rows, &GluShape::d_model);
   using Scalar = ScalarType;
   template <class Other>
   using WithScalar = Glu<shape, Other>;

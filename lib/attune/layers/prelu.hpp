@@ -24,25 +24,17 @@ struct PreluShape {
   double initial = 0.25;  // initial value of all slopes
 };
 
-namespace detail {
-
-template <PreluShape shape>
-constexpr PreluShape checked_prelu_shape() {
-  static_assert(Holds<(shape.rows > 0 && shape.d_model > 0)>,
-                "attune::Prelu: rows and d_model must be positive; set both in PreluShape");
-  static_assert(Holds<(shape.slopes == 1 || shape.slopes == shape.d_model)>,
-                "attune::Prelu: slopes must be 1 or d_model");
-  static_assert(Holds<(shape.initial >= -1e30 && shape.initial <= 1e30)>,
-                "attune::Prelu: initial must be a finite number, at most 1e30");
-  return at_least_one(shape, &PreluShape::rows, &PreluShape::d_model, &PreluShape::slopes);
-}
-
-}  // namespace detail
-
 /// PyTorch's nn.PReLU of x[rows, d_model]. No tape.
 template <PreluShape prelu_shape, class ScalarType = float>
 struct Prelu : detail::Tapeless<Prelu<prelu_shape, ScalarType>> {
-  static constexpr PreluShape shape = detail::checked_prelu_shape<prelu_shape>();
+  static_assert(detail::Holds<(prelu_shape.rows > 0 && prelu_shape.d_model > 0)>,
+                "attune::Prelu: rows and d_model must be positive; set both in PreluShape");
+  static_assert(detail::Holds<(prelu_shape.slopes == 1 || prelu_shape.slopes == prelu_shape.d_model)>,
+                "attune::Prelu: slopes must be 1 or d_model");
+  static_assert(detail::Holds<(prelu_shape.initial >= -1e30 && prelu_shape.initial <= 1e30)>,
+                "attune::Prelu: initial must be a finite number, at most 1e30");
+  static constexpr PreluShape shape =
+      detail::at_least_one(prelu_shape, &PreluShape::rows, &PreluShape::d_model, &PreluShape::slopes);
   using Scalar = ScalarType;
   template <class Other>
   using WithScalar = Prelu<shape, Other>;

@@ -10,24 +10,16 @@
 
 namespace ATTUNE_NAMESPACE {
 
-namespace detail {
-
-template <TokenShape shape>
-constexpr TokenShape checked_repeated_shape() {
-  static_assert(
-      Holds<(shape.d_model > 0 && shape.tokens > 0 && shape.seq_len > 0)>,
-      "attune::RepeatLastToken: seq_len, d_model and tokens must be positive; tokens are those added");
-  return at_least_one(shape, &TokenShape::seq_len, &TokenShape::d_model, &TokenShape::tokens);
-}
-
-}  // namespace detail
-
 /// y[seq_len + tokens, d_model] of x[seq_len, d_model]. No tape. A mask or a length of the call is a compile
 /// error: the last token may be padding.
 template <TokenShape token_shape, class ScalarType = float>
 struct RepeatLastToken : detail::Unparameterized<RepeatLastToken<token_shape, ScalarType>>,
                          detail::InputUnread {
-  static constexpr TokenShape shape = detail::checked_repeated_shape<token_shape>();
+  static_assert(
+      detail::Holds<(token_shape.d_model > 0 && token_shape.tokens > 0 && token_shape.seq_len > 0)>,
+      "attune::RepeatLastToken: seq_len, d_model and tokens must be positive; tokens are those added");
+  static constexpr TokenShape shape =
+      detail::at_least_one(token_shape, &TokenShape::seq_len, &TokenShape::d_model, &TokenShape::tokens);
   using Scalar = ScalarType;
   template <class Other>
   using WithScalar = RepeatLastToken<shape, Other>;

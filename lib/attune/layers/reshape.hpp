@@ -36,26 +36,21 @@ struct ReshapeShape {
   ReshapeOrder order = ReshapeOrder::kTokens;  // of the numbers
 };
 
-namespace detail {
-
-template <ReshapeShape shape>
-constexpr ReshapeShape checked_reshape_shape() {
-  static_assert(Holds<(shape.rows > 0 && shape.d_model > 0 && shape.out_rows > 0)>,
-                "attune::Reshape: rows, d_model and out_rows must be positive; set the first two in "
-                "ReshapeShape");
-  static_assert(Holds<(shape.rows * shape.d_model % at_least_one(shape.out_rows) == 0)>,
-                "attune::Reshape: rows of one length need an out_rows that divides rows * d_model");
-  return at_least_one(shape, &ReshapeShape::rows, &ReshapeShape::d_model, &ReshapeShape::out_rows);
-}
-
-}  // namespace detail
-
 /// y[out_rows, rows·d_model/out_rows] of x[rows, d_model]. No tape. Reads only padding from a mask: in y it
 /// is zeros, without a gradient. Feature by feature, with as many rows as tokens, it takes no mask and no
 /// length, which would hide features in the layers behind.
 template <ReshapeShape reshape_shape, class ScalarType = float>
 struct Reshape : detail::Unparameterized<Reshape<reshape_shape, ScalarType>>, detail::InputUnread {
-  static constexpr ReshapeShape shape = detail::checked_reshape_shape<reshape_shape>();
+  static_assert(
+      detail::Holds<(reshape_shape.rows > 0 && reshape_shape.d_model > 0 && reshape_shape.out_rows > 0)>,
+      "attune::Reshape: rows, d_model and out_rows must be positive; set the first two in "
+      "ReshapeShape");
+  static_assert(
+      detail::Holds<
+          (reshape_shape.rows * reshape_shape.d_model % detail::at_least_one(reshape_shape.out_rows) == 0)>,
+      "attune::Reshape: rows of one length need an out_rows that divides rows * d_model");
+  static constexpr ReshapeShape shape = detail::at_least_one(reshape_shape, &ReshapeShape::rows,
+                                                             &ReshapeShape::d_model, &ReshapeShape::out_rows);
   using Scalar = ScalarType;
   template <class Other>
   using WithScalar = Reshape<shape, Other>;

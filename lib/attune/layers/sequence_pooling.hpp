@@ -23,23 +23,15 @@ struct SequencePoolingShape {
   bool bias = true;  // whether the scores have a bias, as CCT's nn.Linear(d_model, 1)
 };
 
-namespace detail {
-
-template <SequencePoolingShape shape>
-constexpr SequencePoolingShape checked_sequence_pooling() {
-  static_assert(Holds<(shape.seq_len > 0 && shape.d_model > 0)>,
-                "attune::SequencePooling: seq_len and d_model must be positive; set both in "
-                "SequencePoolingShape");
-  return at_least_one(shape, &SequencePoolingShape::seq_len, &SequencePoolingShape::d_model);
-}
-
-}  // namespace detail
-
 /// Pools x[seq_len, d_model] to y[1, d_model]; w is [d_model, 1]. Reads only padding from a mask. A sequence
 /// without a valid token becomes zeros and has no gradient.
 template <SequencePoolingShape pooling_shape, class ScalarType = float>
 struct SequencePooling {
-  static constexpr SequencePoolingShape shape = detail::checked_sequence_pooling<pooling_shape>();
+  static_assert(detail::Holds<(pooling_shape.seq_len > 0 && pooling_shape.d_model > 0)>,
+                "attune::SequencePooling: seq_len and d_model must be positive; set both in "
+                "SequencePoolingShape");
+  static constexpr SequencePoolingShape shape =
+      detail::at_least_one(pooling_shape, &SequencePoolingShape::seq_len, &SequencePoolingShape::d_model);
   using Scalar = ScalarType;
   template <class Other>
   using WithScalar = SequencePooling<shape, Other>;

@@ -23,24 +23,17 @@ struct TransposeGridShape {
   int cell = 1;  // tokens in each place of the grid
 };
 
-namespace detail {
-
-template <TransposeGridShape shape>
-constexpr TransposeGridShape checked_transpose_grid_shape() {
-  static_assert(Holds<(shape.rows > 0 && shape.cols > 0 && shape.d_model > 0 && shape.cell > 0)>,
-                "attune::TransposeGrid: rows, cols, d_model and cell must be positive; set the first three "
-                "in TransposeGridShape");
-  return at_least_one(shape, &TransposeGridShape::rows, &TransposeGridShape::cols,
-                      &TransposeGridShape::d_model, &TransposeGridShape::cell);
-}
-
-}  // namespace detail
-
 /// y[cols·rows·cell, d_model] of x[rows·cols·cell, d_model]. No tape. A mask or a length of the call is a
 /// compile error: behind this layer it would hide other tokens.
 template <TransposeGridShape grid_shape, class ScalarType = float>
 struct TransposeGrid : detail::Unparameterized<TransposeGrid<grid_shape, ScalarType>>, detail::InputUnread {
-  static constexpr TransposeGridShape shape = detail::checked_transpose_grid_shape<grid_shape>();
+  static_assert(detail::Holds<(grid_shape.rows > 0 && grid_shape.cols > 0 && grid_shape.d_model > 0 &&
+                               grid_shape.cell > 0)>,
+                "attune::TransposeGrid: rows, cols, d_model and cell must be positive; set the first three "
+                "in TransposeGridShape");
+  static constexpr TransposeGridShape shape =
+      detail::at_least_one(grid_shape, &TransposeGridShape::rows, &TransposeGridShape::cols,
+                           &TransposeGridShape::d_model, &TransposeGridShape::cell);
   using Scalar = ScalarType;
   template <class Other>
   using WithScalar = TransposeGrid<shape, Other>;
