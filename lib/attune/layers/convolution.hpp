@@ -286,7 +286,8 @@ struct Convolution : InputReadForWeight {
       context.stage([&] { take_filters(parameters, scratch.filters); });
       context.template each_token<Rows::rows, kTaps * image.d_out>([&](int o) {
         Scalar* const to = y.data + o * image.d_out;
-        set_to_bias(parameters, to);
+        const Scalar* const bias = numbers_of_bias<Scalar>(parameters);
+        for (int j = 0; j < image.d_out; ++j) to[j] = image.bias ? bias[j] : Scalar(0);
         for (int tap = 0; tap < kTaps; ++tap) {
           if (const Scalar* const from = of_taps(o, tap)) {
             add_products(from, scratch.filters + tap * image.d_out, to);
@@ -302,15 +303,8 @@ struct Convolution : InputReadForWeight {
             const MatrixView<const Scalar, kBlock, kTerms> gathered(own->tokens);
             for (int group = 0; group < image.groups; ++group) {
               gather(of_taps, first, rows_in<count>(first), group, own->tokens);
-              const auto from = gathered.template rows_at<count>(rows);
-              if constexpr (kGrouped) {
-                take_filters_of(parameters, group, own->filters);
-                const MatrixView<const Scalar, kOut, kTerms> filters(own->filters);
-                kernels::gemm(from, filters.transpose(), to.template columns<kOut>(group * kOut),
-                              epilogue(parameters, group * kOut));
-              } else {
-                multiply(from, parameters.weight, to, epilogue(parameters, 0));
-              }
+              multiply(gathered.template rows_at<count>(rows), weight_of_group(parameters, group, *own),
+                       to.template columns<kOut>(group * kOut), epilogue(parameters, group * kOut));
             }
           });
     }
@@ -354,8 +348,24 @@ struct Convolution : InputReadForWeight {
       }
     }
   }
-  static void take_filters_of(const auto& parameters, int group, Scalar* filters) {
-    for (int j = 0; j < kOut; ++j) look_up(parameters.weight, group * kOut + j, filters + j * kTerms);
+  // The weight of a group, [kTerms, kOut]; of several, in scratch.
+  static decltype(auto) weight_of_group(const auto& parameters, [[maybe_unused]] int group,
+                                        [[maybe_unused]] auto& scratch) {
+    if constexpr (kGrouped) {
+      for (int j = 0; j < kOut; ++j) {
+        look_up(parameters.weight, group * kOut + j, scratch.filters + j * kTerms);
+      }
+      return MatrixView<const Scalar, kOut, kTerms>(scratch.filters).transpose();
+    } else {
+      return (parameters.weight);
+    }
+  }
+  static auto gradient_of_group(auto& gradients, [[maybe_unused]] int group) {
+    if constexpr (kGrouped) {
+      return view(gradients.weight).template rows_at<kOut>(group * kOut).transpose();
+    } else {
+      return view(gradients.weight);
+    }
   }
   // The filters of all channels, tap by tap.
   static void take_filters(const auto& parameters, Scalar* filters) {
@@ -363,13 +373,6 @@ struct Convolution : InputReadForWeight {
     for (int c = 0; c < image.d_out; ++c) {
       look_up(parameters.weight, c, filter);
       for (int tap = 0; tap < kTaps; ++tap) filters[tap * image.d_out + c] = filter[tap];
-    }
-  }
-  static void set_to_bias([[maybe_unused]] const auto& parameters, Scalar* y) {
-    if constexpr (image.bias) {
-      std::memcpy(y, parameters.bias.data(), sizeof(Scalar) * std::size_t{image.d_out});
-    } else {
-      for (int j = 0; j < image.d_out; ++j) y[j] = Scalar(0);
     }
   }
   // sums += a ∘ b.
@@ -394,26 +397,15 @@ struct Convolution : InputReadForWeight {
       if constexpr (TrainsWeight<Gradients>) {
         context.stage([&] {
           gather(of_taps, first, count, group, scratch.tokens);
-          if constexpr (kGrouped) {
-            add_product(of_group.transpose(), tokens,
-                        view(gradients.weight).template rows_at<kOut>(group * kOut), context.zeros());
-          } else {
-            add_product(tokens.transpose(), of_group, view(gradients.weight).template rows_at<kTerms>(0),
-                        context.zeros());
-          }
+          add_product(tokens.transpose(), of_group, gradient_of_group(gradients, group), context.zeros());
         });
       }
-      if constexpr (kWanted<decltype(dx)>) {
+      if_wanted<Input>(dx, [&](View<Input> to) {
         context.stage([&] {
-          if constexpr (kGrouped) {
-            take_filters_of(parameters, group, scratch.filters);
-            kernels::gemm(of_group, MatrixView<const Scalar, kOut, kTerms>(scratch.filters), tokens);
-          } else {
-            multiply_transposed(of_group, parameters.weight, tokens);
-          }
-          spread(context, first, count, group, scratch.tokens, dx);
+          multiply_transposed(of_group, weight_of_group(parameters, group, scratch), tokens);
+          spread(context, first, count, group, scratch.tokens, to);
         });
-      }
+      });
     }
   }
 
@@ -422,10 +414,8 @@ struct Convolution : InputReadForWeight {
                                  const auto& dx, Gradients& gradients, Scratch& scratch,
                                  const auto& context) {
     context.stage([&] {
-      if constexpr (kWanted<decltype(dx)>) take_filters(parameters, scratch.filters);
-      if constexpr (TrainsWeight<Gradients>) {
-        for (Scalar& value : scratch.gradients) value = Scalar(0);
-      }
+      if_wanted<Input>(dx, [&](View<Input>) { take_filters(parameters, scratch.filters); });
+      for (Scalar& value : scratch.gradients) value = Scalar(0);
     });
     context.template each_token<kOutRows, 2 * kTaps * image.d_out>([&](int o) {
       if (o >= context.template count<kOutRows>()) return;
@@ -436,19 +426,18 @@ struct Convolution : InputReadForWeight {
         if constexpr (TrainsWeight<Gradients>) {
           add_products(gradient, of_taps(o, tap), scratch.gradients + tap * image.d_out);
         }
-        if constexpr (kWanted<decltype(dx)>) {
-          add_products(gradient, scratch.filters + tap * image.d_out, dx.data + token * image.d_in);
-        }
+        if_wanted<Input>(dx, [&](View<Input> to) ATTUNE_INLINE_LAMBDA {
+          add_products(gradient, scratch.filters + tap * image.d_out, to.data + token * image.d_in);
+        });
       }
     });
-    if constexpr (TrainsWeight<Gradients>) {
-      context.stage([&] {
-        const auto to = view(gradients.weight);
+    context.stage([&] {
+      add_rows(view(gradients.weight), [&](int, const auto& to) {
         for (int c = 0; c < image.d_out; ++c) {
           for (int tap = 0; tap < kTaps; ++tap) to(c, tap) += scratch.gradients[tap * image.d_out + c];
         }
       });
-    }
+    });
   }
 };
 

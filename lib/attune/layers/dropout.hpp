@@ -62,11 +62,13 @@ constexpr void for_each_dropout(const Visitor& visitor, Tapes&&... tapes) {
 // Stores the starts of masks for a tape that is not kept.
 template <class Tape>
 constexpr int count_masks() {
+  return 0;
+}
+template <DropsIn Tape>
+constexpr int count_masks() {
   int count = 0;
-  if constexpr (DropsIn<Tape>) {
-    Tape tape;
-    tape.for_each_dropout([&count](DropoutTape&) { ++count; });
-  }
+  Tape tape;
+  tape.for_each_dropout([&count](DropoutTape&) { ++count; });
   return count;
 }
 template <int count>
@@ -85,15 +87,14 @@ using MasksOf = KeptMasks<count_masks<Tape>()>;
 
 /// Copies the masks to another tape.
 template <class From, class To>
-constexpr void copy_masks([[maybe_unused]] From& from, [[maybe_unused]] To& to) {
-  if constexpr (DropsIn<From>) {
-    constexpr int kCount = count_masks<From>();
-    DropoutTape masks[std::size_t{kCount}];
-    DropoutTape* mask = masks;
-    from.for_each_dropout([&mask](DropoutTape& each) { *mask++ = each; });
-    mask = masks;
-    to.for_each_dropout([&mask](DropoutTape& each) { each = *mask++; });
-  }
+constexpr void copy_masks(From&, To&) {}
+template <DropsIn From, class To>
+constexpr void copy_masks(From& from, To& to) {
+  DropoutTape masks[std::size_t{count_masks<From>()}];
+  DropoutTape* mask = masks;
+  from.for_each_dropout([&mask](DropoutTape& each) { *mask++ = each; });
+  mask = masks;
+  to.for_each_dropout([&mask](DropoutTape& each) { each = *mask++; });
 }
 
 }  // namespace detail

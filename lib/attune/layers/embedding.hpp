@@ -68,9 +68,7 @@ struct Embedding : detail::Tapeless<Embedding<shape, ScalarType>> {
     template <class Initializer>
     void initialize(const Initializer& initializer, Rng& rng) {
       initializer.weight(weight, rng);
-      if constexpr (shape.padding >= 0) {
-        for (int j = 0; j < shape.d_model; ++j) weight(shape.padding, j) = 0;
-      }
+      for (int j = 0; shape.padding >= 0 && j < shape.d_model; ++j) weight(shape.padding, j) = 0;
     }
   };
   using Parameters = ParametersOf<Tensor>;

@@ -74,15 +74,18 @@ struct OneProjection : FeedForwardLayers<shape, ScalarType> {
     void activate(Hidden& a, int first, int count) const {
       kernels::activate<shape.activation>(count, hidden.data() + first, a.data() + first);
     }
-    /// Computes f′(h) together with the recomputed a, in place of h.
-    void activate_with_slopes(Hidden& a, int first,
-                              int count) requires(kernels::shares_evaluation(shape.activation)) {
-      kernels::activate_with_slopes<shape.activation>(count, hidden.data() + first, a.data() + first);
+    /// Recomputes a, together with f′(h) in place of h if they share work.
+    void reactivate(Hidden& a, int first, int count) {
+      if constexpr (kernels::shares_evaluation(shape.activation)) {
+        kernels::activate_with_slopes<shape.activation>(count, hidden.data() + first, a.data() + first);
+      } else {
+        activate(a, first, count);
+      }
     }
     /// Overwrites h with dh.
-    template <bool kOfSlopes>
+    template <bool kReactivated>
     void activate_backward(const Hidden& da, int first, int count) {
-      if constexpr (kOfSlopes) {
+      if constexpr (kReactivated && kernels::shares_evaluation(shape.activation)) {
         kernels::multiply_slopes(count, da.data() + first, hidden.data() + first);
       } else {
         kernels::activate_backward<shape.activation>(count, hidden.data() + first, da.data() + first,
@@ -138,6 +141,7 @@ struct GatedProjections : FeedForwardLayers<shape, ScalarType> {
     void activate(Hidden& a, int first, int count) const {
       kernels::gate<shape.activation>(count, gate.data() + first, up.data() + first, a.data() + first);
     }
+    void reactivate(Hidden& a, int first, int count) const { activate(a, first, count); }
     /// Overwrites g with dg and u with du.
     template <bool>
     void activate_backward(const Hidden& da, int first, int count) {
@@ -235,7 +239,8 @@ struct FeedForwardNetwork {
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, Tape& tape, Scratch& scratch,
                       const Call& context = {}) {
     recompute_tape(parameters, x, tape, scratch, context);
-    activate_and_drop(tape, scratch, context);
+    activate(tape.kept, scratch.activated, context);
+    HiddenDropout::apply(scratch.activated, tape.dropout, scratch.activated, context);
     OutLinear::forward(Projections::out(parameters), scratch.activated, y, context);
   }
   /// Fills the tape as forward does, without y.
@@ -262,22 +267,18 @@ struct FeedForwardNetwork {
     const auto& dense = context.unmasked().in_any_order();  // rows with dy zero are cleared or left out
     if constexpr (Call::kSkipsZeros) dense.stage([&]() ATTUNE_INLINE_LAMBDA { tape.kept.clear(dy); });
     using OutGradients = std::remove_cvref_t<decltype(out_gradients)>;
-    constexpr bool kOfSlopes = ReadsInput<OutLinear, OutGradients> && requires {
-      tape.kept.activate_with_slopes(scratch.activated, 0, 0);
-    };
-    if constexpr (kOfSlopes) {
+    constexpr bool kReactivates = ReadsInput<OutLinear, OutGradients>;
+    if constexpr (kReactivates) {
       dense.template token_elements<Hidden::rows, Hidden::cols, kWorkOfActivation>(
           [&](int first, int count)
-              ATTUNE_INLINE_LAMBDA { tape.kept.activate_with_slopes(scratch.activated, first, count); });
+              ATTUNE_INLINE_LAMBDA { tape.kept.reactivate(scratch.activated, first, count); });
       HiddenDropout::apply(scratch.activated, tape.dropout, scratch.activated, dense);
-    } else if constexpr (ReadsInput<OutLinear, OutGradients>) {
-      activate_and_drop(tape, scratch, dense);
     }
     OutLinear::backward_over_input(Projections::out(parameters), scratch.activated, dy, out_gradients, dense);
     HiddenDropout::backward(tape.dropout, scratch.activated, scratch.activated, dense);
     dense.template token_elements<Hidden::rows, Hidden::cols, kWorkOfActivation>(
         [&](int first, int count) ATTUNE_INLINE_LAMBDA {
-          tape.kept.template activate_backward<kOfSlopes>(scratch.activated, first, count);
+          tape.kept.template activate_backward<kReactivates>(scratch.activated, first, count);
         });
     const ConstView<Input> x = input();
     const auto& zero_skipping_context = context.skipping_zeros(context.first(x));
@@ -295,10 +296,6 @@ struct FeedForwardNetwork {
   static void activate(const auto& kept, Hidden& activated, const auto& context) {
     context.template token_elements<Hidden::rows, Hidden::cols, kWorkOfActivation>(
         [&](int first, int count) ATTUNE_INLINE_LAMBDA { kept.activate(activated, first, count); });
-  }
-  static void activate_and_drop(const Tape& tape, Scratch& scratch, const auto& context) {
-    activate(tape.kept, scratch.activated, context);
-    HiddenDropout::apply(scratch.activated, tape.dropout, scratch.activated, context);
   }
 };
 

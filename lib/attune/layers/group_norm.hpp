@@ -21,30 +21,23 @@ struct GroupNormShape {
   bool affine = true;     // whether there are a factor and a bias for each feature
 };
 
-namespace detail {
-
-template <GroupNormShape shape, class Scalar>
-constexpr GroupNormShape checked_group_norm_shape() {
-  static_assert(Holds<(shape.rows > 0 && shape.d_model > 0 && shape.groups > 0)>,
-                "attune::GroupNorm: rows, d_model and groups must be positive; set all three in "
-                "GroupNormShape");
-  static_assert(Holds<(shape.d_model % at_least_one(shape.groups) == 0)>,
-                "attune::GroupNorm: groups must divide d_model");
-  static_assert(Holds<(shape.epsilon >= 0 && shape.epsilon <= 1e30)>,
-                "attune::GroupNorm, ReversibleNorm: epsilon must be in [0, 1e30]");
-  static_assert(
-      Holds<(!(shape.epsilon > 0) || static_cast<kernels::Real<Scalar>>(shape.epsilon) > 0)>,
-      "attune::GroupNorm, ReversibleNorm: epsilon is too small for the scalar, which rounds it to 0");
-  return at_least_one(shape, &GroupNormShape::rows, &GroupNormShape::d_model, &GroupNormShape::groups);
-}
-
-}  // namespace detail
-
 /// PyTorch's nn.GroupNorm of [batch, d_model, rows], of tokens x[rows, d_model]. Reads only padding from a
 /// mask, and leaves it out of the statistics. A group whose sum of squares overflows becomes NaN.
 template <GroupNormShape norm_shape, class ScalarType = float>
 struct GroupNorm {
-  static constexpr GroupNormShape shape = detail::checked_group_norm_shape<norm_shape, ScalarType>();
+  static_assert(detail::Holds<(norm_shape.rows > 0 && norm_shape.d_model > 0 && norm_shape.groups > 0)>,
+                "attune::GroupNorm: rows, d_model and groups must be positive; set all three in "
+                "GroupNormShape");
+  static_assert(detail::Holds<(norm_shape.d_model % detail::at_least_one(norm_shape.groups) == 0)>,
+                "attune::GroupNorm: groups must divide d_model");
+  static_assert(detail::Holds<(norm_shape.epsilon >= 0 && norm_shape.epsilon <= 1e30)>,
+                "attune::GroupNorm, ReversibleNorm: epsilon must be in [0, 1e30]");
+  static_assert(
+      detail::Holds<(!(norm_shape.epsilon > 0) ||
+                     static_cast<kernels::Real<ScalarType>>(norm_shape.epsilon) > 0)>,
+      "attune::GroupNorm, ReversibleNorm: epsilon is too small for the scalar, which rounds it to 0");
+  static constexpr GroupNormShape shape = detail::at_least_one(
+      norm_shape, &GroupNormShape::rows, &GroupNormShape::d_model, &GroupNormShape::groups);
   using Scalar = ScalarType;
   template <class Other>
   using WithScalar = GroupNorm<shape, Other>;
@@ -93,9 +86,10 @@ struct GroupNorm {
     context.template each_token<shape.rows, 8 * shape.d_model>([&](int i) {
       kernels::for_each_packet<Scalar>(shape.d_model, [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
         P value = normalized<P>(x, tape, i, j);
-        if constexpr (shape.affine) {
-          value = kernels::multiply_add(value, kernels::load<P>(parameters.weight.data() + j),
-                                        kernels::load<P>(parameters.bias.data() + j));
+        if (shape.affine) {
+          value = kernels::multiply_add(value,
+                                        kernels::load<P>(detail::numbers_of_weight<Scalar>(parameters) + j),
+                                        kernels::load<P>(detail::numbers_of_bias<Scalar>(parameters) + j));
         }
         kernels::store(y.data + i * shape.d_model + j, value);
       });
@@ -145,11 +139,9 @@ struct GroupNorm {
   }
   // dx̂ of a weight, or of none.
   template <class P>
-  ATTUNE_INLINE static P scaled(const P& gradient, [[maybe_unused]] const auto& parameters,
-                                [[maybe_unused]] int j) {
-    if constexpr (shape.affine)
-      return kernels::multiply(gradient, kernels::load<P>(parameters.weight.data() + j));
-    return gradient;
+  ATTUNE_INLINE static P scaled(const P& gradient, const auto& parameters, int j) {
+    if (!shape.affine) return gradient;
+    return kernels::multiply(gradient, kernels::load<P>(detail::numbers_of_weight<Scalar>(parameters) + j));
   }
   template <class P>
   ATTUNE_INLINE static P input_gradient(const auto& parameters, ConstView<Input> x, const Tape& tape,
@@ -176,7 +168,7 @@ struct GroupNorm {
   static void to_means(Features& sums, const auto& context) {
     int tokens = 0;
     for (int i = 0; i < shape.rows; ++i) tokens += context.template is_valid<shape.rows>(i);
-    const auto count = Scalar(static_cast<kernels::Real<Scalar>>(tokens > 0 ? tokens * kInGroup : 1));
+    const auto count = Scalar(static_cast<kernels::Real<Scalar>>(detail::at_least_one(tokens * kInGroup)));
     for (int first = 0; first < shape.d_model; first += kInGroup) {
       Scalar total(0);
       for (int j = first; j < first + kInGroup; ++j) total = kernels::add(total, sums(0, j));

@@ -81,25 +81,20 @@ struct NormTape<Scalar, kRows, kCols, kernels::Normalization::kRootMeanSquare> {
   [[nodiscard]] const Scalar* inverses() const { return inverse_root_mean_square.data(); }
 };
 
-template <NormShape shape, class ScalarType>
-constexpr NormShape checked_norm_shape() {
-  static_assert(
-      Holds<(shape.rows > 0 && shape.d_model > 0)>,
-      "attune::LayerNorm, RmsNorm, DeviationNorm: rows and d_model must be positive; set both in NormShape");
-  static_assert(Holds<(shape.epsilon >= 0 && shape.epsilon <= 1e30)>,
-                "attune::LayerNorm, RmsNorm, DeviationNorm: epsilon must be in [0, 1e30]");
-  static_assert(
-      Holds<(!(shape.epsilon > 0) || static_cast<kernels::Real<ScalarType>>(shape.epsilon) > 0)>,
-      "attune::LayerNorm, RmsNorm, DeviationNorm: epsilon is too small for the scalar, which rounds it to 0");
-  static_assert(
-      Holds<(shape.weight || !shape.bias)>,
-      "attune::LayerNorm, DeviationNorm: a bias needs a weight; leave out both with .weight = false");
-  return at_least_one(shape, &NormShape::rows, &NormShape::d_model);
-}
-
 template <NormShape norm_shape, class ScalarType, kernels::Normalization kind>
 struct Norm {
-  static constexpr NormShape shape = checked_norm_shape<norm_shape, ScalarType>();
+  static_assert(
+      Holds<(norm_shape.rows > 0 && norm_shape.d_model > 0)>,
+      "attune::LayerNorm, RmsNorm, DeviationNorm: rows and d_model must be positive; set both in NormShape");
+  static_assert(Holds<(norm_shape.epsilon >= 0 && norm_shape.epsilon <= 1e30)>,
+                "attune::LayerNorm, RmsNorm, DeviationNorm: epsilon must be in [0, 1e30]");
+  static_assert(
+      Holds<(!(norm_shape.epsilon > 0) || static_cast<kernels::Real<ScalarType>>(norm_shape.epsilon) > 0)>,
+      "attune::LayerNorm, RmsNorm, DeviationNorm: epsilon is too small for the scalar, which rounds it to 0");
+  static_assert(
+      Holds<(norm_shape.weight || !norm_shape.bias)>,
+      "attune::LayerNorm, DeviationNorm: a bias needs a weight; leave out both with .weight = false");
+  static constexpr NormShape shape = at_least_one(norm_shape, &NormShape::rows, &NormShape::d_model);
   using Scalar = ScalarType;
   static constexpr const NormShape& kShape = shape;
   static constexpr std::uint32_t kFingerprint = fingerprint("Norm", kind, shape.epsilon);
@@ -120,7 +115,7 @@ struct Norm {
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, InferenceScratch&,
                       const Call& context = {}) {
     for_each_row(context, [&](int i) ATTUNE_INLINE_LAMBDA {
-      normalize(weight_of(parameters), bias_of(parameters), i, x,
+      normalize(numbers_of_weight<Scalar>(parameters), numbers_of_bias<Scalar>(parameters), i, x,
                 kernels::row_statistics<kind>(kWidth, row(x, i), Scalar(kEpsilon)), y);
     });
   }
@@ -129,14 +124,16 @@ struct Norm {
   template <class Set = Parameters, AnyContext Call = Context<>>
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, Tape& tape, Scratch&,
                       const Call& context = {}) {
-    forward_rows(weight_of(parameters), bias_of(parameters), x, y, tape, context);
+    forward_rows(numbers_of_weight<Scalar>(parameters), numbers_of_bias<Scalar>(parameters), x, y, tape,
+                 context);
   }
   /// Recomputes y from x and forward's tape, trading compute for memory.
   template <class Set = Parameters, AnyContext Call = Context<>>
   static void recompute(const Set& parameters, ConstView<Input> x, const Tape& tape, View<Output> y,
                         const Call& context = {}) {
     for_each_row(context, [&](int i) ATTUNE_INLINE_LAMBDA {
-      normalize(weight_of(parameters), bias_of(parameters), i, x, tape.statistics(i, x.data), y);
+      normalize(numbers_of_weight<Scalar>(parameters), numbers_of_bias<Scalar>(parameters), i, x,
+                tape.statistics(i, x.data), y);
     });
   }
 
@@ -189,8 +186,8 @@ struct Norm {
         const auto statistics = tape.statistics(i, x.data);
         kernels::normalize_row_backward<kind, shape.weight>(
             kWidth, row(x, i), statistics,
-            kernels::gradient_divisor<kind>(kWidth, statistics, Scalar(kEpsilon)), weight_of(parameters),
-            row(dy, i), row(to, i));
+            kernels::gradient_divisor<kind>(kWidth, statistics, Scalar(kEpsilon)),
+            numbers_of_weight<Scalar>(parameters), row(dy, i), row(to, i));
       });
     });
   }
@@ -205,14 +202,6 @@ struct Norm {
   static void normalize(const Scalar* weight, const Scalar* bias, int i, ConstView<Input> x,
                         const kernels::RowStatistics<Scalar>& statistics, View<Output> y) {
     kernels::normalize_row<kind, shape.weight, kBias>(kWidth, row(x, i), statistics, weight, bias, row(y, i));
-  }
-  static const Scalar* weight_of([[maybe_unused]] const auto& parameters) {
-    if constexpr (shape.weight) return parameters.weight.data();
-    return nullptr;
-  }
-  static const Scalar* bias_of([[maybe_unused]] const auto& parameters) {
-    if constexpr (kBias) return parameters.bias.data();
-    return nullptr;
   }
 };
 

@@ -42,22 +42,14 @@ struct LinearParameters<Scalar, d_in, d_out, false, Matrix, Vector> {
   ATTUNE_FIELDS(Weight(weight))
 };
 
-namespace detail {
-
-template <LinearShape shape>
-constexpr LinearShape checked_linear_shape() {
-  static_assert(Holds<(shape.rows > 0 && shape.d_in > 0 && shape.d_out > 0)>,
-                "attune::Linear: rows, d_in and d_out must be positive; set all three in LinearShape");
-  return at_least_one(shape, &LinearShape::rows, &LinearShape::d_in, &LinearShape::d_out);
-}
-
-}  // namespace detail
-
 /// y = x·W + b, for x[rows, d_in], W[d_in, d_out], y[rows, d_out]. dx = dy·Wᵀ, dW += xᵀ·dy, db += Σ rows of
 /// dy.
 template <LinearShape linear_shape, class ScalarType = float>
 struct Linear : detail::Tapeless<Linear<linear_shape, ScalarType>>, detail::InputReadForWeight {
-  static constexpr LinearShape shape = detail::checked_linear_shape<linear_shape>();
+  static_assert(detail::Holds<(linear_shape.rows > 0 && linear_shape.d_in > 0 && linear_shape.d_out > 0)>,
+                "attune::Linear: rows, d_in and d_out must be positive; set all three in LinearShape");
+  static constexpr LinearShape shape =
+      detail::at_least_one(linear_shape, &LinearShape::rows, &LinearShape::d_in, &LinearShape::d_out);
   using Scalar = ScalarType;
   static constexpr std::uint32_t kFingerprint = fingerprint("Linear");
   template <class Other>
@@ -84,8 +76,7 @@ struct Linear : detail::Tapeless<Linear<linear_shape, ScalarType>>, detail::Inpu
   /// y[rows, d_out] = x[rows, d_in]·W + b. `y` may not overlap `x`.
   template <class Set = Parameters, AnyContext Call = Context<>>
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, const Call& context = {}) {
-    const Scalar* bias = nullptr;
-    if constexpr (shape.bias) bias = parameters.bias.data();
+    const Scalar* bias = detail::numbers_of_bias<Scalar>(parameters);
     if constexpr (std::is_same_v<decltype(parameters.weight), Tensor<Scalar, shape.d_in, shape.d_out>>) {
       multiply_rows(x, parameters.weight, bias, y, context);
     } else {

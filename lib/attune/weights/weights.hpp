@@ -47,6 +47,26 @@ ATTUNE_INLINE void look_up(const Table& table, int row, Scalar* y) {
   const auto* values = table.data() + row * Table::cols;
   for (int j = 0; j < Table::cols; ++j) y[j] = values[j];
 }
+namespace detail {
+
+/// The numbers of a set's weight or bias; nullptr if it has none.
+template <class Scalar>
+constexpr const Scalar* numbers_of_weight(const auto&) {
+  return nullptr;
+}
+template <class Scalar, class Set>
+  requires requires(const Set& set) { set.weight; }
+constexpr const Scalar* numbers_of_weight(const Set& set) { return set.weight.data(); }
+template <class Scalar>
+constexpr const Scalar* numbers_of_bias(const auto&) {
+  return nullptr;
+}
+template <class Scalar, class Set>
+  requires requires(const Set& set) { set.bias; }
+constexpr const Scalar* numbers_of_bias(const Set& set) { return set.bias.data(); }
+
+}  // namespace detail
+
 /// y[rows, cols] += a table.
 template <class Table, class Scalar>
 ATTUNE_INLINE void add_table(const Table& table, Scalar* y) {
