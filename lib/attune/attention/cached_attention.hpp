@@ -120,9 +120,9 @@ ATTUNE_INLINE void weigh_cached_keys(const VisibleKeys<kept>& visible, int head,
 
 /// context[d_v] of one query[d_k] in one head. `scores` has room for one score per slot.
 template <class Parts, CacheShape kept, class Scalar, class HeadBlocks>
-[[gnu::noinline]] void attend_to_cache(const VisibleKeys<kept>& visible, const HeadBlocks& blocks_of_head,
-                                       int head, const Scalar* query, Scalar* scores, Scalar* context,
-                                       AddRows<Scalar>& add_rows, const auto& biases) {
+[[gnu::noinline]] void attend_to_blocks(const VisibleKeys<kept>& visible, const HeadBlocks& blocks_of_head,
+                                        int head, const Scalar* query, Scalar* scores, Scalar* context,
+                                        const auto& biases, AddRows<Scalar>& add_rows) {
   constexpr int kBlock = kernels::kCacheBlock, kDk = Parts::kDk, kDv = Parts::kDv;
   weigh_cached_keys<Parts>(
       visible, head, scores,
@@ -152,12 +152,23 @@ template <class Parts, CacheShape kept, class Scalar, class HeadBlocks>
   finish();
 }
 
+/// The same. As with every mask, a weight of zero has no influence, even beside NaN or infinity.
+template <class Parts, CacheShape kept, class Scalar>
+ATTUNE_INLINE void attend_to_cache(const VisibleKeys<kept>& visible, const auto& blocks_of_head, int head,
+                                   const Scalar* query, Scalar* scores, Scalar* context, const auto& biases) {
+  attend_to_blocks<Parts>(visible, blocks_of_head, head, query, scores, context, biases,
+                          kernels::add_weighted_rows<Parts::kDv, Scalar>);
+  if (kernels::finite<Scalar>(Parts::kDv, context)) return;
+  attend_to_blocks<Parts>(visible, blocks_of_head, head, query, scores, context, biases,
+                          kernels::add_nonzero_weighted_rows<Parts::kDv, Scalar>);
+}
+
 /// The same in integers, for keys and values in 8 bits.
-template <class Parts, class Tokens, CacheShape kept>
-[[gnu::noinline]] void attend_to_int8_cache(const VisibleKeys<kept>& visible,
-                                            const typename Tokens::Head& head_view, int head,
-                                            const float* query, float* scores, float* context,
-                                            const auto& biases) {
+template <class Parts, CacheShape kept, class Head>
+  requires requires(const Head& head_view) { head_view.key_scales; }
+[[gnu::noinline]] void attend_to_cache(const VisibleKeys<kept>& visible, const Head& head_view, int head,
+                                       const float* query, float* scores, float* context,
+                                       const auto& biases) {
   constexpr int kBlock = kernels::kCacheBlock, kDk = Parts::kDk, kDv = Parts::kDv;
   std::int8_t integers[std::size_t{kDk}];
   const float query_scale = kernels::quantize_row(
@@ -171,7 +182,7 @@ template <class Parts, class Tokens, CacheShape kept>
       },
       nullptr, biases);
 
-  using Sum = std::conditional_t<(Tokens::Places::kSlots > 131072), std::int64_t, std::int32_t>;
+  using Sum = std::conditional_t<(CachePlaces<kept>::kSlots > 131072), std::int64_t, std::int32_t>;
   std::uint32_t largest = 0;
   for (const auto& run : visible) {
     largest = kernels::largest_folded_weight(run.count, scores + run.axis, head_view.value_scales + run.slot,
@@ -209,8 +220,8 @@ struct AttentionStream : AttentionParts<Attention> {
         "attune: a stream has no grid of tokens; use the distances or buckets of RelativePositions");
     return kept_of<kShape, cache>();
   }();
-  static constexpr bool kInt8 = cache.precision == CachePrecision::kInt8;
-  using Tokens = std::conditional_t<kInt8, Int8KeyValueBlocks<kKvHeads, kDk, kDv, kKept>,
+  using Tokens = std::conditional_t<cache.precision == CachePrecision::kInt8,
+                                    Int8KeyValueBlocks<kKvHeads, kDk, kDv, kKept>,
                                     KeyValueBlocks<Scalar, kKvHeads, kDk, kDv, kKept>>;
   struct Memory : Tokens {
     static constexpr std::uint32_t kFingerprint =
@@ -238,40 +249,19 @@ struct AttentionStream : AttentionParts<Attention> {
     OfLength<typename Attention::ValueProjection, tokens>::forward(parameters.value, x, scratch.value);
     Operands::finish_queries(parameters, scratch, Context<>{}, scratch.angles);
     Operands::finish_keys(parameters, scratch, Context<>{}, scratch.angles);
-    const auto relative = Parts::Options::Relative::mask(parameters.relative);
-    attend_token_by_token(position, memory, scratch, both_masks(alibi_of<kShape>(), relative));
-    OfLength<typename Attention::OutputProjection, tokens>::forward(parameters.output, view(scratch.outputs),
-                                                                    y);
-  }
-
- private:
-  ATTUNE_INLINE static void attend_token_by_token(std::uint64_t position, auto& memory, Scratch& scratch,
-                                                  const auto& biases) {
+    const auto biases = both_masks(alibi_of<kShape>(), Parts::Options::Relative::mask(parameters.relative));
     for (int i = 0; i < tokens; ++i) {
       const std::uint64_t at = position + static_cast<std::uint64_t>(i);
       memory.append(at, &scratch.key(i, 0), &scratch.value(i, 0));
       const VisibleKeys<kKept> visible(at);
-      if constexpr (kInt8) {
-        for (int head = 0; head < kHeads; ++head) {
-          attend_to_int8_cache<Parts, Tokens>(visible, memory.heads[kShape.kv_head_of(head)], head,
-                                              static_cast<const float*>(&scratch.query(i, head * kDk)),
-                                              scratch.scores.data(), &scratch.outputs(i, head * kDv), biases);
-        }
-      } else {
-        const auto attend = [&](int head, AddRows<Scalar>& add_rows) {
-          attend_to_cache<Parts>(visible, memory.heads[kShape.kv_head_of(head)], head,
-                                 static_cast<const Scalar*>(&scratch.query(i, head * kDk)),
-                                 scratch.scores.data(), &scratch.outputs(i, head * kDv), add_rows, biases);
-        };
-        for (int head = 0; head < kHeads; ++head) attend(head, kernels::add_weighted_rows<kDv, Scalar>);
-        // As with every mask, a weight of zero has no influence, even beside NaN or infinity.
-        if (kernels::finite<Scalar>(kHeads * kDv, &scratch.outputs(i, 0))) continue;
-        for (int head = 0; head < kHeads; ++head) {
-          if (kernels::finite<Scalar>(kDv, &scratch.outputs(i, head * kDv))) continue;
-          attend(head, kernels::add_nonzero_weighted_rows<kDv, Scalar>);
-        }
+      for (int head = 0; head < kHeads; ++head) {
+        attend_to_cache<Parts>(visible, memory.heads[kShape.kv_head_of(head)], head,
+                               static_cast<const Scalar*>(&scratch.query(i, head * kDk)),
+                               scratch.scores.data(), &scratch.outputs(i, head * kDv), biases);
       }
     }
+    OfLength<typename Attention::OutputProjection, tokens>::forward(parameters.output, view(scratch.outputs),
+                                                                    y);
   }
 };
 

@@ -38,9 +38,7 @@ struct CachePlaces {
   /// Calls body(slot) for each slot that stores a token: one, or two of a sink in a ring.
   ATTUNE_INLINE static void for_each_slot(std::uint64_t position, const auto& body) {
     body(slot(position));
-    if constexpr (shape.sinks > 0) {
-      if (position < std::uint64_t{shape.sinks}) body(static_cast<int>(position));
-    }
+    if (shape.sinks > 0 && position < std::uint64_t{shape.sinks}) body(static_cast<int>(position));
   }
 };
 
@@ -65,13 +63,9 @@ class VisibleKeys {
 
   explicit constexpr VisibleKeys(std::uint64_t position) : position_(static_cast<Position>(position)) {
     const Position end = position_ + 1;
-    Position first = 0;
-    if constexpr (Places::kIsRing) {
-      if (end > shape.window) first = end - shape.window;
-    }
-    if constexpr (shape.sinks > 0) {
-      const Position sinks = smaller(first, Position{shape.sinks});
-      add(0, sinks, [](Position at) { return static_cast<int>(at); });
+    const Position first = Places::kIsRing && end > shape.window ? end - shape.window : 0;
+    if (shape.sinks > 0) {
+      add(0, smaller(first, Position{shape.sinks}), [](Position at) { return static_cast<int>(at); });
     }
     add(first, end, Places::template slot<Position>);
   }

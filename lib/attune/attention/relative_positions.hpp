@@ -94,18 +94,13 @@ constexpr int relative_entry(int query, int key) {
     return clamp(key - query, -kMax, kMax) + kMax;
   } else if constexpr (bias.on_grid()) {
     constexpr int kPrefix = bias.prefix, kCols = bias.cols, kRows = bias.rows;
-    if constexpr (kPrefix > 0) {
-      if (query < kPrefix || key < kPrefix) {
-        return bias.grid_entries() + (key >= kPrefix ? 0 : query >= kPrefix ? 1 : 2);
-      }
+    if (kPrefix > 0 && (query < kPrefix || key < kPrefix)) {
+      return bias.grid_entries() + (key >= kPrefix ? 0 : query >= kPrefix ? 1 : 2);
     }
     const int q = query - kPrefix, k = key - kPrefix;
     const int dy = q / kCols - k / kCols, dx = q % kCols - k % kCols;
-    if constexpr (kKind == RelativePositions::kGrid) {
-      return (dy + kRows - 1) * (2 * kCols - 1) + dx + kCols - 1;
-    } else {
-      return (dy < 0 ? -dy : dy) * kCols + (dx < 0 ? -dx : dx);
-    }
+    return kKind == RelativePositions::kGrid ? (dy + kRows - 1) * (2 * kCols - 1) + dx + kCols - 1
+                                             : (dy < 0 ? -dy : dy) * kCols + (dx < 0 ? -dx : dx);
   } else {
     constexpr bool kTwoSided = kKind == RelativePositions::kBuckets;
     constexpr int kExact = bias.exact();

@@ -184,7 +184,7 @@ struct RotaryPositions : detail::InputUnread {
   template <class Dx>
   static void backward(const Parameters&, ConstView<Input>, const Tape&, ConstView<Output> dy, Dx&& dx,
                        Parameters&, Scratch&) {
-    if constexpr (kWanted<Dx>) backward(dy, dx);
+    detail::if_wanted<Input>(dx, [&](View<Input> to) { backward(dy, to); });
   }
 
  private:
@@ -224,10 +224,8 @@ struct RotaryPositions : detail::InputUnread {
           rotate_at(2 * i, 2 * i + 1, from_table<Scalar>(cosine + i), from_table<Scalar>(sine + i));
         }
       }
-      if constexpr (shape.rotary_dim < shape.d_k) {
-        for (int head = 0; head < Input::cols; head += shape.d_k) {
-          for (int i = head + shape.rotary_dim; i < head + shape.d_k; ++i) to[i] = from[i];
-        }
+      for (int head = 0; head < Input::cols; head += shape.d_k) {
+        for (int i = head + shape.rotary_dim; i < head + shape.d_k; ++i) to[i] = from[i];
       }
     }
   }
