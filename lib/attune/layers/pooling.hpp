@@ -64,6 +64,12 @@ struct GradientOfFirst {
 /// tokens that count. `count` divides a mean.
 template <bool kMaximum, int d_model>
 struct TokenPooling {
+  template <class Scalar>
+  ATTUNE_INLINE static void pool(const Scalar* x, Scalar* y, const Scalar& count, const auto& for_each) {
+    kernels::for_each_packet<Scalar>(d_model, [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
+      kernels::store(y + j, pool<P>(x + j, count, for_each));
+    });
+  }
   template <class P, class Scalar>
   ATTUNE_INLINE static P pool(const Scalar* x, const Scalar& count, const auto& for_each) {
     RunningMaximum<P> maximum;
@@ -175,14 +181,11 @@ struct Pooling {
   static Scalar divisor(const Tape& tape) {
     int count = 0;
     each_of(tape)([&](int) { ++count; });
-    return Scalar(static_cast<kernels::Real<Scalar>>(count > 0 ? count : 1));
+    return Scalar(static_cast<kernels::Real<Scalar>>(detail::at_least_one(count)));
   }
 
   [[gnu::noinline]] static void pool(ConstView<Input> x, View<Output> y, const Tape& tape) {
-    const Scalar count = divisor(tape);
-    kernels::for_each_packet<Scalar>(shape.d_model, [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
-      kernels::store(y.data + j, Features::template pool<P>(x.data + j, count, each_of(tape)));
-    });
+    Features::pool(x.data, y.data, divisor(tape), each_of(tape));
   }
   static void spread(ConstView<Input> x, const Tape& tape, ConstView<Output> dy, View<Input> dx) {
     const Scalar count = divisor(tape);

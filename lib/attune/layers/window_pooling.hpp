@@ -114,11 +114,7 @@ struct PooledWindows : Unparameterized<PooledWindows<pool_shape, kind, ScalarTyp
   template <AnyContext Call = Context<>>
   static void forward(ConstView<Input> x, View<Output> y, const Call& context = {}) {
     context.template each_token<kOutRows, kTaps * kWidth>([&](int o) {
-      const Scalar count = divisor(context, o);
-      kernels::for_each_packet<Scalar>(kWidth, [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
-        kernels::store(y.data + o * kWidth + j,
-                       Features::template pool<P>(x.data + j, count, each_of(context, o)));
-      });
+      Features::pool(x.data, y.data + o * kWidth, divisor(context, o), each_of(context, o));
     });
   }
   /// Overwrites dx, from dy and, for the maximum, x. `dx` may overlap neither.
@@ -167,7 +163,7 @@ struct PooledWindows : Unparameterized<PooledWindows<pool_shape, kind, ScalarTyp
     if (kind == WindowPooling::kMeanWithPadding) {
       for (int tap = 0; tap < kTaps; ++tap) count += image.token(o, tap) < 0 && is_padding(o, tap);
     }
-    return Scalar(static_cast<kernels::Real<Scalar>>(count > 0 ? count : 1));
+    return Scalar(static_cast<kernels::Real<Scalar>>(at_least_one(count)));
   }
 };
 
