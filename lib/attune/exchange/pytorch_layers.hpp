@@ -397,7 +397,7 @@ struct PyTorchNames<MultiHeadAttention<shape, Scalar>, table> {
 template <FeedForwardShape shape, class Scalar, const EncoderLayerNames* table>
 struct PyTorchNames<FeedForward<shape, Scalar>, table> {
   static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
-    using Network = detail::OneProjection<shape, Scalar>;
+    using Network = FeedForward<shape, Scalar>;
     using In = PyTorchNames<typename Network::InLinear>;
     using Out = PyTorchNames<typename Network::OutLinear>;
     constexpr const EncoderLayerNames& kNames = detail::kNamesOr<table, detail::kLayersAlone>;
@@ -409,7 +409,7 @@ struct PyTorchNames<FeedForward<shape, Scalar>, table> {
 template <FeedForwardShape shape, class Scalar, const EncoderLayerNames* table>
 struct PyTorchNames<GatedFeedForward<shape, Scalar>, table> {
   static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
-    using Network = detail::GatedProjections<shape, Scalar>;
+    using Network = GatedFeedForward<shape, Scalar>;
     using In = PyTorchNames<typename Network::InLinear>;
     using Out = PyTorchNames<typename Network::OutLinear>;
     constexpr const EncoderLayerNames& kNames = detail::kNamesOr<table, detail::kGatedAlone>;

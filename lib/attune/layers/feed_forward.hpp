@@ -31,21 +31,12 @@ struct FeedForwardShape {
 
 namespace detail {
 
-template <FeedForwardShape shape, class ScalarType>
-struct FeedForwardLayers {
-  using Scalar = ScalarType;
-  using InLinear = Linear<LinearShape{shape.rows, shape.d_model, shape.d_ff, shape.bias}, Scalar>;
-  using OutLinear = Linear<LinearShape{shape.rows, shape.d_ff, shape.d_model, shape.bias}, Scalar>;
-  using Hidden = typename InLinear::Output;
-};
-
 // The two networks differ in the projections from x to a.
 
-template <FeedForwardShape shape, class ScalarType>
-struct OneProjection : FeedForwardLayers<shape, ScalarType> {
-  using Layers = FeedForwardLayers<shape, ScalarType>;
-  using typename Layers::Scalar, typename Layers::InLinear, typename Layers::OutLinear,
-      typename Layers::Hidden;
+template <class InLinear, class OutLinear, Activation activation>
+struct OneProjection {
+  using Scalar = typename InLinear::Scalar;
+  using Hidden = typename InLinear::Output;
 
   /// W₁, b₁, W₂, b₂.
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
@@ -72,12 +63,12 @@ struct OneProjection : FeedForwardLayers<shape, ScalarType> {
       InLinear::forward(parameters.linear1, x, hidden, context);
     }
     void activate(Hidden& a, int first, int count) const {
-      kernels::activate<shape.activation>(count, hidden.data() + first, a.data() + first);
+      kernels::activate<activation>(count, hidden.data() + first, a.data() + first);
     }
     /// Recomputes a, together with f′(h) in place of h if they share work.
     void reactivate(Hidden& a, int first, int count) {
-      if constexpr (kernels::shares_evaluation(shape.activation)) {
-        kernels::activate_with_slopes<shape.activation>(count, hidden.data() + first, a.data() + first);
+      if constexpr (kernels::shares_evaluation(activation)) {
+        kernels::activate_with_slopes<activation>(count, hidden.data() + first, a.data() + first);
       } else {
         activate(a, first, count);
       }
@@ -85,11 +76,11 @@ struct OneProjection : FeedForwardLayers<shape, ScalarType> {
     /// Overwrites h with dh.
     template <bool kReactivated>
     void activate_backward(const Hidden& da, int first, int count) {
-      if constexpr (kReactivated && kernels::shares_evaluation(shape.activation)) {
+      if constexpr (kReactivated && kernels::shares_evaluation(activation)) {
         kernels::multiply_slopes(count, da.data() + first, hidden.data() + first);
       } else {
-        kernels::activate_backward<shape.activation>(count, hidden.data() + first, da.data() + first,
-                                                     hidden.data() + first);
+        kernels::activate_backward<activation>(count, hidden.data() + first, da.data() + first,
+                                               hidden.data() + first);
       }
     }
     /// Tokens with dy zero have no influence, even if they hold NaN.
@@ -104,11 +95,10 @@ struct OneProjection : FeedForwardLayers<shape, ScalarType> {
   };
 };
 
-template <FeedForwardShape shape, class ScalarType>
-struct GatedProjections : FeedForwardLayers<shape, ScalarType> {
-  using Layers = FeedForwardLayers<shape, ScalarType>;
-  using typename Layers::Scalar, typename Layers::InLinear, typename Layers::OutLinear,
-      typename Layers::Hidden;
+template <class InLinear, class OutLinear, Activation activation>
+struct GatedProjections {
+  using Scalar = typename InLinear::Scalar;
+  using Hidden = typename InLinear::Output;
 
   /// W_gate, b_gate, W_up, b_up, W_down, b_down.
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
@@ -139,14 +129,13 @@ struct GatedProjections : FeedForwardLayers<shape, ScalarType> {
       InLinear::forward(parameters.up, x, up, context);
     }
     void activate(Hidden& a, int first, int count) const {
-      kernels::gate<shape.activation>(count, gate.data() + first, up.data() + first, a.data() + first);
+      kernels::gate<activation>(count, gate.data() + first, up.data() + first, a.data() + first);
     }
     void reactivate(Hidden& a, int first, int count) const { activate(a, first, count); }
     /// Overwrites g with dg and u with du.
     template <bool>
     void activate_backward(const Hidden& da, int first, int count) {
-      kernels::gate_backward<shape.activation>(count, da.data() + first, gate.data() + first,
-                                               up.data() + first);
+      kernels::gate_backward<activation>(count, da.data() + first, gate.data() + first, up.data() + first);
     }
     void clear(const auto& dy) {
       kernels::clear_zero_rows(dy, view(gate));
@@ -164,25 +153,25 @@ struct GatedProjections : FeedForwardLayers<shape, ScalarType> {
   };
 };
 
-template <FeedForwardShape shape>
-constexpr FeedForwardShape checked_feed_forward_shape() {
+// y = a·W + b, with a from projections of x.
+template <FeedForwardShape network_shape, template <class, class, Activation> class ProjectionsOf,
+          class ScalarType>
+struct FeedForwardNetwork {
   static_assert(
-      Holds<(shape.rows > 0 && shape.d_model > 0 && shape.d_ff > 0)>,
+      Holds<(network_shape.rows > 0 && network_shape.d_model > 0 && network_shape.d_ff > 0)>,
       "attune::FeedForward, GatedFeedForward: rows, d_model and d_ff must be positive; set all three "
       "in FeedForwardShape");
-  return at_least_one(shape, &FeedForwardShape::rows, &FeedForwardShape::d_model, &FeedForwardShape::d_ff);
-}
-
-// y = a·W + b, with a from `Projections` of x.
-template <FeedForwardShape shape, class Projections>
-struct FeedForwardNetwork {
-  using Scalar = typename Projections::Scalar;
-  using OutLinear = typename Projections::OutLinear;
+  static constexpr FeedForwardShape shape = at_least_one(network_shape, &FeedForwardShape::rows,
+                                                         &FeedForwardShape::d_model, &FeedForwardShape::d_ff);
+  using Scalar = ScalarType;
+  using InLinear = Linear<LinearShape{shape.rows, shape.d_model, shape.d_ff, shape.bias}, Scalar>;
+  using OutLinear = Linear<LinearShape{shape.rows, shape.d_ff, shape.d_model, shape.bias}, Scalar>;
+  using Projections = ProjectionsOf<InLinear, OutLinear, shape.activation>;
   static constexpr std::uint32_t kFingerprint = fingerprint("FeedForward", shape.activation, shape.dropout);
   using HiddenDropout = Dropout<DropoutShape{shape.rows, shape.d_ff, shape.dropout}, Scalar>;
   using Input = Tensor<Scalar, shape.rows, shape.d_model>;
   using Output = Input;
-  using Hidden = Tensor<Scalar, shape.rows, shape.d_ff>;
+  using Hidden = typename InLinear::Output;
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
   using ParametersOf = typename Projections::template ParametersOf<Matrix, Vector>;
   using Parameters = ParametersOf<Tensor>;
@@ -299,15 +288,11 @@ struct FeedForwardNetwork {
   }
 };
 
-template <FeedForwardShape shape, template <FeedForwardShape, class> class Projections, class Scalar>
-using NetworkOf = FeedForwardNetwork<checked_feed_forward_shape<shape>(),
-                                     Projections<checked_feed_forward_shape<shape>(), Scalar>>;
-
 }  // namespace detail
 
 /// y = f(x·W₁ + b₁)·W₂ + b₂; x and y are [rows, d_model], with d_ff hidden features.
 template <FeedForwardShape shape, class Scalar = float>
-struct FeedForward : detail::NetworkOf<shape, detail::OneProjection, Scalar> {
+struct FeedForward : detail::FeedForwardNetwork<shape, detail::OneProjection, Scalar> {
   template <class Other>
   using WithScalar = FeedForward<shape, Other>;
   using SteppedAs = FeedForward;
@@ -318,7 +303,7 @@ struct FeedForward : detail::NetworkOf<shape, detail::OneProjection, Scalar> {
 /// y = (f(x·W_gate + b_gate) ∘ (x·W_up + b_up))·W_down + b_down; x and y are [rows, d_model], with d_ff
 /// hidden features.
 template <FeedForwardShape shape, class Scalar = float>
-struct GatedFeedForward : detail::NetworkOf<shape, detail::GatedProjections, Scalar> {
+struct GatedFeedForward : detail::FeedForwardNetwork<shape, detail::GatedProjections, Scalar> {
   static constexpr std::uint32_t kFingerprint =
       fingerprint("GatedFeedForward", shape.activation, shape.dropout);
   template <class Other>
