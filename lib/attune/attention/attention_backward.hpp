@@ -93,6 +93,9 @@ struct HeadBackward {
   static constexpr int kQueries = Query::rows, kKeys = Key::rows, kDk = Query::cols, kDv = Value::cols;
   /// Whether keys that the mask hides from a whole block of queries are skipped.
   static constexpr bool kByMask = LeavesOut<typename Call::Mask, kKeys> && !kIsPart<Key> && !Call::kHasLength;
+  /// Rows that a product computes together, of a number of rows.
+  template <int rows>
+  static constexpr int kRowsTogether = kByMask ? kernels::kKeyBlock : rows;
   using Dense = kernels::DenseTermsOf<typename Call::Products>;
 
   Query query;
@@ -150,23 +153,20 @@ struct HeadBackward {
           const auto d_rows = d_context.template rows_at<count>(rows.first + first);
           weights.template compute<count>(*this, rows.first + first, p_rows);
           if (context.zeros().needed()) kernels::clear_zero_rows(d_rows, p_rows);
-          if constexpr (kByMask) {
-            in_blocks<count, kernels::kKeyBlock>([&]<int some>(int at) ATTUNE_INLINE_LAMBDA {
-              const auto some_dp = dp_rows.template rows_at<some>(at);
-              for_keys<kKeys>(
-                  0, end_of_keys<kKeys>(context.mask(), rows.first + first + at, some),
-                  [&]<int keys>(int key_row) ATTUNE_INLINE_LAMBDA {
-                    Dense::gemm(d_rows.template rows_at<some>(at),
-                                value.template rows_at<keys>(key_row).transpose(),
-                                some_dp.template columns<keys>(key_row));
-                  },
-                  [&]<int keys>(int key_row)
-                      ATTUNE_INLINE_LAMBDA { set_zero(some_dp.template columns<keys>(key_row)); });
-            });
-          } else {
-            Dense::gemm(d_rows, value.transpose(), dp_rows);
-            clear_keys_behind(used_rows(value), dp_rows);
-          }
+          const auto& skipping = first_if<kByMask>(context.mask(), NoMask{});
+          in_blocks<count, kRowsTogether<count>>([&]<int some>(int at) ATTUNE_INLINE_LAMBDA {
+            const auto some_dp = dp_rows.template rows_at<some>(at);
+            for_keys<kKeys>(
+                0, end_of_keys<kKeys>(skipping, rows.first + first + at, some),
+                [&]<int keys>(int key_row) ATTUNE_INLINE_LAMBDA {
+                  Dense::gemm(d_rows.template rows_at<some>(at),
+                              value.template rows_at<keys>(key_row).transpose(),
+                              some_dp.template columns<keys>(key_row));
+                },
+                [&]<int keys>(int key_row)
+                    ATTUNE_INLINE_LAMBDA { set_zero(some_dp.template columns<keys>(key_row)); });
+          });
+          clear_keys_behind(used_rows(value), dp_rows);
         });
   }
   // dS, in place of P.
