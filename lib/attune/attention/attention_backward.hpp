@@ -58,27 +58,20 @@ ATTUNE_INLINE auto kept_weights(const Weights& p, Dropout& dropout, const Call& 
   }
 }
 
-/// The query rows of one step of backward: `first` within all rows, and within these rows alone. With a valid
-/// length, both are RowRanges.
+/// The query rows of one step of backward, starting at `first`: with a valid length, a RowRange.
 template <int kRows, class First>
 struct QueryRows {
   static constexpr int kCount = kRows;
-  First first, own;
+  First first;
+  /// The same within these rows alone.
+  [[nodiscard]] ATTUNE_INLINE First own() const { return at_start(first); }
 };
-template <int kRows, class First>
-ATTUNE_INLINE QueryRows<kRows, First> query_rows(First first) {
-  return {first, at_start(first)};
-}
-
 /// The valid rows among kQueries, starting at `from`.
 template <int kRows, int kQueries, AnyContext Call>
 ATTUNE_INLINE auto valid_query_rows(const Call& context, int from) {
-  if constexpr (Call::kHasLength) {
-    const int queries = context.template count<kQueries>();
-    return query_rows<kRows>(RowRange{from, clamp(queries - from, 0, kRows)});
-  } else {
-    return query_rows<kRows>(from);
-  }
+  auto first = first_if<Call::kHasLength>(
+      RowRange{from, clamp(context.template count<kQueries>() - from, 0, kRows)}, from);
+  return QueryRows<kRows, decltype(first)>{first};
 }
 
 /// Sums that begin or continue, as is known at run time: products of both kinds, and the code around them
@@ -114,7 +107,7 @@ struct HeadBackward {
   ATTUNE_INLINE static void for_rows_of(const auto& order, const Rows& rows, const Body& body) {
     if constexpr (Rows::kCount < kQueries && Call::kHasLength) {
       order.template rows<Rows::kCount, work>([&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
-        const int left = rows.own.count - first;
+        const int left = rows.own().count - first;
         if (left > 0) body.template operator()<count>(RowRange{first, smaller(left, count)});
       });
     } else {
@@ -196,8 +189,8 @@ struct HeadBackward {
     context.keys().in_any_order().template tokens<kKeys, Rows::kCount * To::cols>(
         [&]<int count>(auto first) ATTUNE_INLINE_LAMBDA {
           gemm(
-              a.template rows_at<Rows::kCount>(rows.own).transpose().template rows_at<count>(first),
-              b.template rows_at<Rows::kCount>(rows.own), to.template rows_at<count>(first), its_terms,
+              a.template rows_at<Rows::kCount>(rows.own()).transpose().template rows_at<count>(first),
+              b.template rows_at<Rows::kCount>(rows.own()), to.template rows_at<count>(first), its_terms,
               [&](int at, int some, int query_row, int queries)
                   ATTUNE_INLINE_LAMBDA { return counts(first + at, some, query_row, queries); },
               sum);

@@ -57,9 +57,10 @@ struct AttentionParameters {
                           Inline(scores), Inline(relative))
     template <class Initializer>
     void initialize(const Initializer& initializer, Rng& rng) {
-      constexpr bool kOverFans = std::is_same_v<Initializer, MultiheadAttentionDefault>;
       const auto initialize = [&](auto& set, const auto& over_fans) {
-        attune::initialize(set, first_if<kOverFans>(over_fans, initializer), rng);
+        attune::initialize(
+            set, first_if<std::is_same_v<Initializer, MultiheadAttentionDefault>>(over_fans, initializer),
+            rng);
       };
       initialize(query, UniformOverFans{kFans<QueryProjection>});
       initialize(key, UniformOverFans{kFans<KeyProjection>});

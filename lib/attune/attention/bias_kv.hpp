@@ -39,12 +39,8 @@ constexpr auto appended_at(const auto& keys) {
 /// `context`, with the appended keys among its keys.
 template <AttentionShape shape, AnyContext Call>
 ATTUNE_INLINE auto with_appended(const Call& context) {
-  if constexpr (kAppended < shape >> 0 && Call::kKeysHaveLength) {
-    return context.with_keys(
-        FirstTokens<shape.num_keys()>{appended_at<shape>(context.keys()) + kAppended<shape>});
-  } else {
-    return context;
-  }
+  const FirstTokens<shape.num_keys()> keys{appended_at<shape>(context.keys()) + kAppended<shape>};
+  return first_if<(kAppended<shape> > 0 && Call::kKeysHaveLength)>(context.with_keys(keys), context);
 }
 
 /// b_k and b_v of MultiHeadAttention.

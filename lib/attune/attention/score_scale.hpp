@@ -93,10 +93,9 @@ struct ScoreScales {
     };
     const auto add = [&]([[maybe_unused]] Scalar* sums) {
       if constexpr (requires { tape.scores.query; }) {
-        constexpr bool kSkipsZeros = std::remove_cvref_t<decltype(context)>::kSkipsZeros;
         Scalar total(0);  // of the heads with one factor: a gradient gets one addition
         for (int head = 0; head < shape.num_heads; ++head) {
-          const Scalar sum = kernels::sum_of_products<kSkipsZeros>(
+          const Scalar sum = kernels::sum_of_products<std::remove_cvref_t<decltype(context)>::kSkipsZeros>(
               static_cast<int>(context.template count<shape.seq_len>()),
               std::integral_constant<int, shape.d_k>{}, kWidth, tape.query.data() + head * shape.d_k,
               tape.scores.query.data() + head * shape.d_k);
