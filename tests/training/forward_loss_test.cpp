@@ -23,9 +23,9 @@ Answer answer_of(float weight, float x_value, float target_value) {
   Layer::Scratch scratch;
   LossSum<float> sum{};
   Answer answer{};
-  answer.status =
-      detail::forward_loss<Layer>(Context<>{}, parameters, view(x), view(output), tape, scratch, view(target),
-                                  MeanSquaredError{}, sum, [&answer](const auto& y) { answer.y = y(0, 0); });
+  answer.status = detail::forward_loss<Layer>(
+      Context<>{}, parameters, view(x), view(output), view(target), MeanSquaredError{}, sum,
+      [&answer](const auto& y) { answer.y = y(0, 0); }, tape, scratch);
   answer.dy = output(0, 0);
   answer.loss = sum.sum;
   return answer;

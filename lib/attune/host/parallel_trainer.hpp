@@ -286,9 +286,9 @@ class ParallelTrainer
                      InputView x, TargetView target, const Mask& mask, const Loss& loss,
                      LossSum<Scalar>& sum) {
     const auto forward = [&](Worker& worker, const auto& slices) {
-      return attune::detail::forward_loss<Model>(context_of(mask, slices), weights(), x,
-                                                 OutputView(worker.output), worker.tape,
-                                                 worker.scratch.training, target, loss, sum);
+      return attune::detail::forward_loss<Model>(
+          context_of(mask, slices), weights(), x, OutputView(worker.output), target, loss, sum,
+          attune::detail::Unused{}, worker.tape, worker.scratch.training);
     };
     const auto backward = [&](Worker& worker, const auto& slices, Gradients& to) {
       attune::detail::backward_in<Model>(context_of(mask, slices).in_order(), weights(), x, worker.tape,

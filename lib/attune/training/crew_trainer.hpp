@@ -156,8 +156,8 @@ class CrewTrainer : public TrainingLifecycle<CrewTrainer<Members, Model, Loss, O
                        const auto& mask, const Loss& loss, LossSum<Scalar>& sum) {
     const auto forward = [&](const auto& slices) {
       return detail::forward_loss<Model>(context_of(mask, slices), weights(), x,
-                                         View<Output>(outputs_[member]), tapes_[member],
-                                         scratch_[member].training, target, loss, sum);
+                                         View<Output>(outputs_[member]), target, loss, sum, detail::Unused{},
+                                         tapes_[member], scratch_[member].training);
     };
     const auto backward = [&](const auto& slices) {
       detail::backward_in<Model>(context_of(mask, slices).in_order(), weights(), x, tapes_[member],

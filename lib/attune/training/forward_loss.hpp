@@ -17,15 +17,15 @@ struct Unused {
 
 /// Writes y, then dL/dy, to `output`, and the loss to `sum`. Rows beyond the valid length become zero.
 /// `on_output` is called with y before the gradient overwrites it. Returns an error if ids or targets are
-/// refused or the loss is not finite.
-template <class Model, class Scalar, class OnOutput = Unused>
+/// refused or the loss is not finite. `memory` is a tape and a scratch, or the scratch of inference.
+template <class Model, class Scalar>
 ATTUNE_INLINE Status forward_loss(const auto& context, const auto& parameters,
                                   ConstView<typename Model::Input> x, View<typename Model::Output> output,
-                                  auto& tape, auto& scratch, const auto& target, const auto& loss,
-                                  LossSum<Scalar>& sum, const OnOutput& on_output = {}) {
+                                  const auto& target, const auto& loss, LossSum<Scalar>& sum,
+                                  const auto& on_output, auto&... memory) {
   using Output = typename Model::Output;
   const Status status = context.inside([&]() ATTUNE_INLINE_LAMBDA {
-    return forward_status<Model>(context, parameters, x, output, tape, scratch);
+    return forward_status<Model>(context, parameters, x, output, memory...);
   });
   if (status != Status::kOk) return status;
   return context.answer([&]() ATTUNE_INLINE_LAMBDA {

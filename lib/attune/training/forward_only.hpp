@@ -193,13 +193,9 @@ class ForwardOnlyTrainer
   // The loss on one side.
   Status pass(InputView x, TargetView target, const auto& mask, const Loss& loss, Scalar size,
               LossSum<Scalar>& sum) {
-    using Output = typename Model::Output;
     detail::move_along(state_.moments.key, state_.steps, state_.parameters, size, moved_);
-    const Status status =
-        detail::forward_pass<Model>(context_for<Model>(mask), moved_, x, OutputView(output_), scratch_);
-    if (status != Status::kOk) return status;
-    sum = loss.sum(ConstView<Output>(output_), target, OutputView(output_));
-    return sum.status == Status::kOk && !detail::finite(sum.sum) ? Status::kNotFinite : sum.status;
+    return detail::forward_loss<Model>(context_for<Model>(mask), moved_, x, OutputView(output_), target, loss,
+                                       sum, detail::Unused{}, scratch_);
   }
 
   Result update_from(int sequences, const Options& options) {

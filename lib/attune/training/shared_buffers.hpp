@@ -93,19 +93,20 @@ struct TrainerBuffers {
 
 // A trainer's own memory, or a reference to a SharedBuffers.
 template <class Plan, class Model>
-class TrainerBuffersOf : public PassLock {
+class TrainerBuffersOf {
   using Memory = TrainerBuffers<Model, typename Plan::template GradientSet<Model>>;
 
  public:
   static constexpr std::size_t kTapeBytes = kBytes<typename Memory::Tape> + sizeof(typename Model::Output);
   static constexpr std::size_t kScratchBytes = kBytes<typename Memory::Scratch>;
 
-  auto& tape() { return memory_.tape; }
-  [[nodiscard]] const auto& tape() const { return memory_.tape; }
-  auto& scratch() { return memory_.scratch; }
-  auto& output() { return memory_.output; }
+  auto& memory() { return memory_; }
+  [[nodiscard]] const auto& memory() const { return memory_; }
+  auto& lock() { return lock_; }
+  [[nodiscard]] const auto& lock() const { return lock_; }
 
  private:
+  PassLock lock_;
   Memory memory_;
 };
 template <class Plan, class Model>
@@ -114,19 +115,10 @@ class TrainerBuffersOf<Plan, Model> {
  public:
   static constexpr std::size_t kTapeBytes = 0, kScratchBytes = 0;
 
-  static auto& tape() { return memory().tape; }
-  static auto& scratch() { return memory().scratch; }
-  static auto& output() { return memory().output; }
-  static bool under_way() { return pass_lock().under_way(); }
-  static bool under_way(std::uint32_t pass) { return pass_lock().under_way(pass); }
-  static std::uint32_t begin_pass(const void* trainer) { return pass_lock().begin_pass(trainer); }
-  static void end_pass(const void* trainer) { pass_lock().end_pass(trainer); }
-
- private:
   static auto& memory() {
     return Plan::buffers().template memory<Model, typename Plan::template GradientSet<Model>>();
   }
-  static auto& pass_lock() { return Plan::buffers().pass_lock_; }
+  static auto& lock() { return Plan::buffers().pass_lock_; }
 };
 
 }  // namespace detail

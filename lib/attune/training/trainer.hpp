@@ -188,7 +188,7 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
   /// has continues.
   void discard() requires kKeepsGradients {
     if (updating()) return;
-    work_.end_pass(this);
+    work_.lock().end_pass(this);
     if (has_gradients()) clear_gradients();  // not placed ones that another trainer has taken
     sums_.clear();
   }
@@ -218,7 +218,7 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
   [[nodiscard]] const Gradients& gradients() const requires kKeepsGradients { return gradients_.values(); }
   /// The tape of the last predict(), with attention weights. Not for models with dropout, which predict
   /// without a tape.
-  [[nodiscard]] const auto& tape() const requires(!State::kDrops) { return work_.tape(); }
+  [[nodiscard]] const auto& tape() const requires(!State::kDrops) { return work_.memory().tape; }
 
   /// RAM of training. object() is sizeof(Trainer). `inputs` is the caller's memory: inputs and targets of a
   /// whole batch for step(), of one sequence for accumulate().
@@ -258,15 +258,17 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
   // Whether placed gradients are free, or have this trainer's batch.
   [[nodiscard]] bool has_gradients() const { return gradients_.free_for(this, sums_.sequences); }
   Status may_accumulate() const {
-    if (work_.under_way() || !has_gradients()) return Status::kUnderWay;
+    if (work_.lock().under_way() || !has_gradients()) return Status::kUnderWay;
     return sums_.sequences == batch ? Status::kFullBatch : state_.ready();
   }
   Status may_update(int sequences) const {
-    if (work_.under_way() || !has_gradients()) return Status::kUnderWay;
+    if (work_.lock().under_way() || !has_gradients()) return Status::kUnderWay;
     if (const Status status = state_.ready(); status != Status::kOk) return status;
     return sums_.sequences < sequences ? Status::kIncompleteBatch : Status::kOk;
   }
-  [[nodiscard]] Status may_predict() const { return work_.under_way() ? Status::kUnderWay : state_.ready(); }
+  [[nodiscard]] Status may_predict() const {
+    return work_.lock().under_way() ? Status::kUnderWay : state_.ready();
+  }
   // Whether the pass under way is an update, which has taken the batch.
   [[nodiscard]] bool updating() const { return sums_.sequences < 0; }
 
@@ -295,7 +297,7 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
                                   const auto& mask) {
     if (const Status loaded = load_weights(context); loaded != Status::kOk) return loaded;
     const Status status = context.inside([&]() ATTUNE_INLINE_LAMBDA {
-      return work_.scratch().predict(context, weights(), x, y, work_.tape());
+      return work_.memory().scratch.predict(context, weights(), x, y, work_.memory().tape);
     });
     if (status != Status::kOk) return status;
     return context.answer(
@@ -324,15 +326,15 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
   template <class Computed = Model, class OnOutput, AnyContext Call>
   ATTUNE_INLINE Status add_sequence(const auto& x, TargetView target, const Loss& loss,
                                     const OnOutput& on_output, LossSum<Scalar>& added, const Call& context) {
-    auto& tape = work_.tape();
-    auto& scratch = work_.scratch().training;
-    const OutputView output(work_.output());
+    auto& tape = work_.memory().tape;
+    auto& scratch = work_.memory().scratch.training;
+    const OutputView output(work_.memory().output);
     Status status = take_gradients(context);  // the first stage, so that the first slice has it
     if (State::kDrops) context.stage([&] { state_.masks.apply_to(tape, sums_.sequences); });
     if (status == Status::kOk) status = load_weights(context);
     if (status == Status::kOk) {
-      status = detail::forward_loss<Computed>(context, weights(), x, output, tape, scratch, target, loss,
-                                              added, on_output);
+      status = detail::forward_loss<Computed>(context, weights(), x, output, target, loss, added, on_output,
+                                              tape, scratch);
     }
     if (status != Status::kOk) {
       if (sums_.sequences == 0 && gradients_.free_for(this, 1)) gradients_.give_to(nullptr);
@@ -344,14 +346,14 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
     });
     context.stage([&]() ATTUNE_INLINE_LAMBDA {
       sums_.add(added);
-      if (!Call::kRunsToCompletion) work_.end_pass(this);
+      if (!Call::kRunsToCompletion) work_.lock().end_pass(this);
     });
     return Status::kOk;
   }
 
   ATTUNE_INLINE Result step_over_batch(BatchInputView inputs, BatchTargetView targets, const Options& options,
                                        const auto& clipping, const auto& masks, const Loss& loss) {
-    if (work_.under_way() || !has_gradients()) return Result::refused(Status::kUnderWay);
+    if (work_.lock().under_way() || !has_gradients()) return Result::refused(Status::kUnderWay);
     if (const Status status = state_.ready(); status != Status::kOk) return Result::refused(status);
     if (sums_.sequences > 0) discard();
     [[maybe_unused]] bool loaded = false;
@@ -362,10 +364,10 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
           if (!loaded) executor_.broadcast(state_.parameters);
           loaded = true;
           const int first = sums_.sequences;
-          state_.masks.apply_to(work_.tape(), first);
+          state_.masks.apply_to(work_.memory().tape, first);
           const bool added = executor_.accumulate(
-              Inputs::at(inputs, first), [&](int s) { return Targets::at(targets, first + s); }, work_.tape(),
-              detail::mask_of(masks, first), loss, gradients_.values(), sums_);
+              Inputs::at(inputs, first), [&](int s) { return Targets::at(targets, first + s); },
+              work_.memory().tape, detail::mask_of(masks, first), loss, gradients_.values(), sums_);
           if (!added) lockstep_from = first + kLanes;  // one by one up to there
           continue;
         }
@@ -395,7 +397,7 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
         sums_.sequences = -sums_.sequences;
         state_.fingerprint_of_type = State::kPartOfUpdate;
       } else if (!Call::kRunsToCompletion) {
-        work_.end_pass(this);
+        work_.lock().end_pass(this);
       }
       const Status status = update.result.status;
       if (status == Status::kNotFinite || status == Status::kNoTargets) discard();
@@ -410,7 +412,7 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
       gradients_.give_to(nullptr);
       if (Call::kRunsToCompletion) return;
       state_.fingerprint_of_type = State::kFingerprint;
-      work_.end_pass(this);
+      work_.lock().end_pass(this);
     });
   }
   template <class Clipping>
@@ -423,10 +425,10 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
   }
 
   // For TrainingLifecycle.
-  auto& own_tape() { return work_.tape(); }
+  auto& own_tape() { return work_.memory().tape; }
   void begin_at_state() {
     executor_.invalidate();
-    work_.end_pass(this);
+    work_.lock().end_pass(this);
     if (kKeepsGradients) clear_gradients();
     sums_.clear();
   }

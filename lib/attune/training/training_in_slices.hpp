@@ -41,16 +41,16 @@ template <class Trainer>
 class PassInSlices {
  public:
   /// Whether nothing is left to do, also after a discard() or restart of the trainer.
-  [[nodiscard]] bool done() const { return !trainer_->work_.under_way(pass_); }
+  [[nodiscard]] bool done() const { return !trainer_->work_.lock().under_way(pass_); }
 
  protected:
   PassInSlices(Trainer& trainer, Status may)
       : trainer_(&trainer), status_(may == Status::kOk ? Status::kUnderWay : may) {
-    if (may == Status::kOk) pass_ = trainer.work_.begin_pass(&trainer);
+    if (may == Status::kOk) pass_ = trainer.work_.lock().begin_pass(&trainer);
   }
   void end(Status status) {
     status_ = status;
-    trainer_->work_.end_pass(trainer_);
+    trainer_->work_.lock().end_pass(trainer_);
   }
 
   Trainer* trainer_;

@@ -299,10 +299,10 @@ ATTUNE_INLINE StepResult<typename Model::Scalar> step_in_backward(
   using Scalar = typename Model::Scalar;
   using Output = typename Model::Output;
   using Result = StepResult<Scalar>;
-  if (work.under_way()) return Result::refused(Status::kUnderWay);  // another trainer's pass
-  auto& tape = work.tape();
-  auto& scratch = work.scratch().training;
-  const View<Output> output(work.output());
+  if (work.lock().under_way()) return Result::refused(Status::kUnderWay);  // another trainer's pass
+  auto& tape = work.memory().tape;
+  auto& scratch = work.memory().scratch.training;
+  const View<Output> output(work.memory().output);
   if (const Status status = load_weights(state, executor); status != Status::kOk) {
     return Result::refused(status);
   }
@@ -314,7 +314,8 @@ ATTUNE_INLINE StepResult<typename Model::Scalar> step_in_backward(
   const auto& weights = executor.weights(state.parameters);
   const auto context = context_in_plan<Model, std::remove_cvref_t<decltype(executor)>>(mask);
   LossSum<Scalar> sum;
-  const Status status = forward_loss<Model>(context, weights, x, output, tape, scratch, target, loss, sum);
+  const Status status =
+      forward_loss<Model>(context, weights, x, output, target, loss, sum, Unused{}, tape, scratch);
   if (status != Status::kOk) return Result::refused(status);
   const auto gradient =
       BatchGradient<Scalar>::template of<Loss, Optimizer>(NoParameters{}, options, NoClipping{}, sum);
