@@ -21,7 +21,7 @@
 //   Layers(field)                   sets of layers (models/composition.hpp): their tensors are "0.…", "1.…"
 #pragma once
 
-#include <initializer_list>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 
@@ -40,14 +40,14 @@ class Rng;
 
 namespace detail {
 
-/// Number of names in a list; -1 if one occurs twice.
-consteval int count_listed(std::initializer_list<const char*> names) {
-  for (auto name = names.begin(); name != names.end(); ++name) {
-    for (auto earlier = names.begin(); earlier != name; ++earlier) {
-      if (__builtin_strcmp(*earlier, *name) == 0) return -1;
-    }
+/// Number of names in a list, "Weight(w), Bias(b)"; -1 if one occurs twice.
+consteval int count_listed(std::string_view list) {
+  int count = 0;
+  for (auto name = list.find('('); name != list.npos; name = list.find('(', name + 1), ++count) {
+    const auto in_parentheses = list.substr(name, list.find(')', name) - name + 1);
+    if (list.find(in_parentheses, name + 1) != list.npos) return -1;
   }
-  return static_cast<int>(names.size());
+  return count;
 }
 
 template <std::size_t>
@@ -91,8 +91,8 @@ struct FirstOf {
 /// The same for a set with its own initial values: it defines initialize(initializer, rng) itself.
 #define ATTUNE_VISITED_FIELDS(...)                                                                     \
   template <class Set> /* checked once per set, not once per visitor */                                \
-  static constexpr bool kListsFields = ::attune::detail::check_fields<                                 \
-      ::attune::detail::count_listed({ATTUNE_EACH_FIELD(ATTUNE_NAME_, __VA_ARGS__)}), Set>();          \
+  static constexpr bool kListsFields =                                                                 \
+      ::attune::detail::check_fields<::attune::detail::count_listed(#__VA_ARGS__), Set>();             \
   template <class Visitor, class... Sets>                                                              \
   ATTUNE_INLINE_VISIT static constexpr void visit([[maybe_unused]] const Visitor& visitor,             \
                                                   [[maybe_unused]] const ::attune::TensorPath* parent, \
@@ -111,15 +111,6 @@ struct FirstOf {
 #define ATTUNE_SCAN_9(...) ATTUNE_SCAN_3(ATTUNE_SCAN_3(ATTUNE_SCAN_3(__VA_ARGS__)))
 #define ATTUNE_SCAN_3(...) ATTUNE_SCAN_1(ATTUNE_SCAN_1(ATTUNE_SCAN_1(__VA_ARGS__)))
 #define ATTUNE_SCAN_1(...) __VA_ARGS__
-
-#define ATTUNE_NAME_Weight(field) #field,
-#define ATTUNE_NAME_Bias(field) #field,
-#define ATTUNE_NAME_NormWeight(field) #field,
-#define ATTUNE_NAME_NormBias(field) #field,
-#define ATTUNE_NAME_KeyBias(field) #field,
-#define ATTUNE_NAME_Set(field) #field,
-#define ATTUNE_NAME_Inline(field) #field,
-#define ATTUNE_NAME_Layers(field) #field,
 
 #define ATTUNE_VISIT_TENSOR(field, kind) \
   visitor(::attune::TensorPath{#field, parent, ::attune::TensorKind::kind}, sets.field...);
