@@ -320,15 +320,13 @@ struct RefersElsewhere<Both>
 
 /// Number of scalars in the tensors of a set. A set has no other memory: its bytes are this number times the
 /// size of a scalar.
-template <class Set>
-[[nodiscard]] constexpr int count_scalars(const Set& set) {
+[[nodiscard]] constexpr int count_scalars(const auto& set) {
   int count = 0;
   for_each_tensor([&count](const TensorPath&, const auto& tensor) { count += tensor.size; }, set);
   return count;
 }
 
-template <class Set>
-constexpr void set_zero(Set& set) {
+constexpr void set_zero(auto& set) {
   for_each_tensor([](const TensorPath&, auto& tensor) { tensor.set_zero(); }, set);
 }
 
@@ -395,8 +393,7 @@ std::uint32_t hash_set(const auto& set, std::uint32_t before, HashedPrecision pr
 /// FNV-1a over the bits of every scalar, row by row. Equal bits give equal hashes in every layout and on
 /// every target; other bits collide with probability 2⁻³². Weights of 8 and 16 bits count as stored. `before`
 /// is the hash of the sets before. `set` may also be one matrix, such as an output.
-template <class Set>
-[[nodiscard]] std::uint32_t hash_bits(const Set& set, std::uint32_t before = fingerprint()) {
+[[nodiscard]] std::uint32_t hash_bits(const auto& set, std::uint32_t before = fingerprint()) {
   if constexpr (requires { view(set); }) {
     return detail::hash_leaf(set, before);
   } else {

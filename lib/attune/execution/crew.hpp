@@ -103,8 +103,7 @@ struct OneCore {
     std::uint32_t value_;
   };
   /// Calls body(0, index) for each index.
-  template <class Body>
-  static void for_each(int count, const Body& body) {
+  static void for_each(int count, const auto& body) {
     for (int index = 0; index < count; ++index) body(0, index);
   }
 };
@@ -157,8 +156,7 @@ class TwoCores {
     Core::start([] { crew_->serve(); });
   }
   /// See Crew. Core 0 calls it, and is member 0.
-  template <class Body>
-  void for_each(int count, const Body& body) {
+  void for_each(int count, const auto& body) {
     ATTUNE_ASSERT(crew_ == this, "TwoCores: call start() first");
     const auto work = [&](int member) {
       for (int index = member; index < count; index += kMembers) body(member, index);

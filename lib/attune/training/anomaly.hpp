@@ -119,8 +119,7 @@ class FeatureDistance {
 
 /// −ln Σ e^x of logits[1, classes]: large if no class fits (Liu, Wang, Owens and Li, "Energy-based
 /// Out-of-distribution Detection", 2020, arXiv 2010.03759).
-template <class Logits>
-[[nodiscard]] auto energy(const Logits& logits_matrix) {
+[[nodiscard]] auto energy(const auto& logits_matrix) {
   const auto logits = dense_view(logits_matrix);
   static_assert(detail::Holds<(logits.rows == 1)>, "attune::energy: logits must be [1, classes]");
   const auto all = kernels::log_sum_exp<logits.cols>(logits.data);

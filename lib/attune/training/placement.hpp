@@ -58,8 +58,7 @@ class WorkingWeights : public detail::WeightsFor<Model, typename Plan::template 
 
  public:
   /// Makes the weights of `parameters`, unless they are. Returns kNotFinite if one cannot be an integer.
-  template <class Set>
-  Status load(const Set& parameters) {
+  Status load(const auto& parameters) {
     if (of_ == &parameters) return Status::kOk;
     Base::invalidate();
     const Status status = Base::load(parameters);

@@ -172,8 +172,7 @@ class UnlabeledHeadTrainer
   /// class or kUnlabeled; or an error. If the guard objects, or on an error of UnlabeledHead::learn(), the
   /// head becomes the constants', also on kIncompleteBatch for a take that did not call learn once. Returns
   /// kNotInitialized, or kInvalidLength for `count`, with nothing changed.
-  template <class Takes>
-  Result learn(int count, const Takes& takes, const Options& options = {}) {
+  Result learn(int count, const auto& takes, const Options& options = {}) {
     return learn_by(count, takes, [&](const auto& base, const auto& features, auto& head, auto known) {
       return learning_.learn(base, count, features, head, known, options);
     });
