@@ -56,11 +56,7 @@ struct UniformOverFans {
 struct Normal {
   float mean = 0.0f;                 // of the weights
   float standard_deviation = 0.02f;  // of the weights
-  template <class Weight>
-  void weight(Weight& w, Rng& rng) const {
-    using Scalar = typename Weight::Scalar;
-    detail::fill_normal(w, static_cast<Scalar>(mean), static_cast<Scalar>(standard_deviation), rng);
-  }
+  void weight(auto& w, Rng& rng) const { detail::fill_normal(w, mean, standard_deviation, rng); }
 };
 
 /// W ~ U(±1/√fan_in), b = 0.

@@ -59,6 +59,20 @@ struct UntrainedIn {
   friend constexpr UntrainedIn view(const UntrainedIn& nothing) { return nothing; }
 };
 
+/// A reference to the gradient of a tensor.
+template <class ScalarType, int kRows, int kCols>
+struct GradientReference {
+  using Scalar = ScalarType;
+  static constexpr int rows = kRows;
+  static constexpr int cols = kCols;
+
+  Scalar* first;  // the first element
+
+  [[nodiscard]] constexpr Scalar* data() const { return first; }
+  /// Element (row, col).
+  [[nodiscard]] constexpr Scalar& operator()(int row, int col) const { return first[row * cols + col]; }
+};
+
 /// Replaces a tensor when only its shape matters.
 template <class ScalarType, int kRows, int kCols>
 struct Extents {
@@ -141,20 +155,6 @@ struct TransposedTensor {
 };
 
 namespace detail {
-
-/// A reference to the gradient of a tensor.
-template <class ScalarType, int kRows, int kCols>
-struct GradientReference {
-  using Scalar = ScalarType;
-  static constexpr int rows = kRows;
-  static constexpr int cols = kCols;
-
-  Scalar* first;  // the first element
-
-  [[nodiscard]] constexpr Scalar* data() const { return first; }
-  /// Element (row, col).
-  [[nodiscard]] constexpr Scalar& operator()(int row, int col) const { return first[row * cols + col]; }
-};
 
 /// The storage of a table (of an embedding, of positions) in a set with weights in `Leaf`. Tables are never
 /// transposed, as in PyTorch.
@@ -316,22 +316,6 @@ struct RefersElsewhere<Both>
     : std::disjunction<RefersElsewhere<std::remove_const_t<decltype(Both::first)>>,
                        RefersElsewhere<std::remove_const_t<decltype(Both::second)>>> {};
 
-}  // namespace detail
-
-/// Number of scalars in the tensors of a set. A set has no other memory: its bytes are this number times the
-/// size of a scalar.
-[[nodiscard]] constexpr int count_scalars(const auto& set) {
-  int count = 0;
-  for_each_tensor([&count](const TensorPath&, const auto& tensor) { count += tensor.size; }, set);
-  return count;
-}
-
-constexpr void set_zero(auto& set) {
-  for_each_tensor([](const TensorPath&, auto& tensor) { tensor.set_zero(); }, set);
-}
-
-namespace detail {
-
 /// FNV-1a over `count` scalars that are `stride` apart.
 template <class Scalar>
 [[gnu::noinline]] std::uint32_t hash(int count, const Scalar* values, int stride, std::uint32_t state) {
@@ -389,6 +373,18 @@ std::uint32_t hash_set(const auto& set, std::uint32_t before, HashedPrecision pr
 }
 
 }  // namespace detail
+
+/// Number of scalars in the tensors of a set. A set has no other memory: its bytes are this number times the
+/// size of a scalar.
+[[nodiscard]] constexpr int count_scalars(const auto& set) {
+  int count = 0;
+  for_each_tensor([&count](const TensorPath&, const auto& tensor) { count += tensor.size; }, set);
+  return count;
+}
+
+constexpr void set_zero(auto& set) {
+  for_each_tensor([](const TensorPath&, auto& tensor) { tensor.set_zero(); }, set);
+}
 
 /// FNV-1a over the bits of every scalar, row by row. Equal bits give equal hashes in every layout and on
 /// every target; other bits collide with probability 2⁻³². Weights of 8 and 16 bits count as stored. `before`

@@ -51,6 +51,13 @@ struct [[nodiscard]] LossResult {
   }
 };
 
+/// How squared errors are combined.
+enum class Reduction {
+  kMean = 0,     // (1/n) Σ (y − t)²,  gradient (2/n)(y − t)      PyTorch's nn.MSELoss
+  kSum = 1,      // Σ (y − t)²,        gradient 2(y − t)
+  kHalfSum = 2,  // ½ Σ (y − t)²,      gradient y − t
+};
+
 namespace detail {
 
 template <class L, class Output>
@@ -122,17 +129,6 @@ struct BatchSums {
     return {loss, first_if<kCounts>(static_cast<Scalar>(sequences), normalizer)};
   }
 };
-
-}  // namespace detail
-
-/// How squared errors are combined.
-enum class Reduction {
-  kMean = 0,     // (1/n) Σ (y − t)²,  gradient (2/n)(y − t)      PyTorch's nn.MSELoss
-  kSum = 1,      // Σ (y − t)²,        gradient 2(y − t)
-  kHalfSum = 2,  // ½ Σ (y − t)²,      gradient y − t
-};
-
-namespace detail {
 
 /// The common part of losses of whole sequences. Sequences have the same size, so the mean over a batch is
 /// the mean of their means. Loss::forward(y, target, dy) returns the loss, and writes dy = dL/dy.

@@ -121,19 +121,13 @@ struct UpdateContext {
   }
   // Updates `size` parameters from `first` on; their gradients are in `rows`.
   [[gnu::noinline]] void update(TensorKind kind, int first, int size) requires(one_layout) {
-    update_at(kind, all, first, size);
+    update(kind, all + first, size);
   }
   ATTUNE_INLINE void update(TensorKind kind, const UpdatedMemory<Optimizer>& memory, int size) {
-    update_at(kind, memory, 0, size);
-  }
-
- private:
-  ATTUNE_INLINE void update_at(TensorKind kind, const UpdatedMemory<Optimizer>& memory, int first, int size) {
     squares += kernels::sum_of_squares(size, static_cast<const Scalar*>(rows));
     if (!(squares < bound)) return;
     [&]<std::size_t... kMoment>(std::index_sequence<kMoment...>) {
-      Optimizer::update(coefficients, kind, size, memory.parameters + first, rows,
-                        (memory.moments[kMoment] + first)...);
+      Optimizer::update(coefficients, kind, size, memory.parameters, rows, memory.moments[kMoment]...);
     }
     (std::make_index_sequence<static_cast<std::size_t>(kMoments)>{});
   }
