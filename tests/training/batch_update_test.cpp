@@ -25,7 +25,8 @@ template <class Loss = MeanSquaredError, class Clipping = NoClipping>
 auto gradient(float weight, float bias, float loss, float normalizer, const Clipping& clipping = {},
               float learning_rate = 1) {
   return detail::BatchGradient<float>::of<Loss, Sgd<>>(
-      gradients_of(weight, bias), {.learning_rate = learning_rate}, clipping, {loss, normalizer});
+      clipping.template norm<float>(gradients_of(weight, bias)), {.learning_rate = learning_rate}, clipping,
+      {loss, normalizer});
 }
 
 }  // namespace
@@ -53,8 +54,8 @@ TEST(BatchUpdate, that_is_refused_does_not_begin_a_step) {
   TrainingState<Layer, AdamW> state{};
   const TrainingState<Layer, AdamW> before = state;
   const auto begin = [&](float sum) {
-    return detail::begin_update<MeanSquaredError>(state, gradients_of(3, 4), LossSum<float>{sum, 2},
-                                                  {.learning_rate = 1}, NoClipping{});
+    return detail::begin_update<MeanSquaredError>(state, 5.0f, LossSum<float>{sum, 2}, {.learning_rate = 1},
+                                                  NoClipping{});
   };
   EXPECT_EQ(begin(kInfinity<float>).result.status, Status::kNotFinite);
   EXPECT_TRUE((std::memcmp(&state, &before, sizeof state) == 0));

@@ -178,20 +178,6 @@ struct GradientClipping {
 
 namespace detail {
 
-/// A clipping whose norm is known.
-template <class OfClipping, class Scalar>
-struct ClippingOfNorm {
-  const OfClipping& clipping;
-  Scalar known;
-
-  constexpr Status check() const { return clipping.check(); }
-  template <class>
-  [[nodiscard]] Scalar norm(const auto&) const {
-    return known;
-  }
-  [[nodiscard]] constexpr Scalar factor(Scalar norm) const { return clipping.factor(norm); }
-};
-
 /// Other types, such as masks, are a compile error.
 template <class C>
 constexpr bool check_clipping() {

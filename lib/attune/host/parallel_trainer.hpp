@@ -227,7 +227,8 @@ class ParallelTrainer
     } while (first < part.end() && sums.status == Status::kOk);
     Gradients& gradients = part.total(sums);
     if (sums.status != Status::kOk) return Result::refused(sums.status);
-    const auto update = attune::detail::begin_update<Loss>(shared.state, gradients, sums, options, clipping);
+    const Scalar norm = clipping.template norm<Scalar>(gradients);
+    const auto update = attune::detail::begin_update<Loss>(shared.state, norm, sums, options, clipping);
     if (update.result.ok()) {
       slots_.template update<Optimizer>(update.coefficients, shared.state, gradients);
       shared.executor.invalidate();

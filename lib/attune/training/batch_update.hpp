@@ -21,14 +21,13 @@ struct BatchGradient {
   Scalar norm;    // before clipping
   Scalar factor;  // clipping factor
 
-  template <class Loss, class Optimizer, class Gradients, class Clipping>
-  ATTUNE_INLINE static BatchGradient of(const Gradients& gradients,
-                                        const typename Optimizer::Options& options, const Clipping& clipping,
-                                        const LossSum<Scalar>& sum) {
+  /// Of a sum over sequences with this norm.
+  template <class Loss, class Optimizer>
+  ATTUNE_INLINE static BatchGradient of(Scalar norm_of_sum, const typename Optimizer::Options& options,
+                                        const auto& clipping, const LossSum<Scalar>& sum) {
     ATTUNE_ASSERT_ROUNDING();
     BatchGradient batch{};
     if (batch.status = clipping.check(); batch.status != Status::kOk) return batch;
-    const Scalar norm_of_sum = clipping.template norm<Scalar>(gradients);
     batch.scale = Loss::kMeanOverBatch ? 1 / sum.normalizer : Scalar(1);
     batch.norm = norm_of_sum * batch.scale;
     batch.factor = clipping.factor(batch.norm);
@@ -51,16 +50,16 @@ struct BatchUpdate {
   typename Optimizer::Coefficients coefficients;
 };
 
-/// Ends a batch: checks the gradients (a sum over its sequences), scales and clips them, and begins the
-/// optimizer's step. The caller then updates the parameters and calls count_step(). Nothing changes unless
-/// the result is ok.
-template <class Loss, class Model, class Optimizer, TrainingPrecision precision, class Scalar, class Clipping>
+/// Ends a batch: checks the gradients by their norm (of a sum over its sequences), scales and clips them, and
+/// begins the optimizer's step. The caller then updates the parameters and calls count_step(). Nothing
+/// changes unless the result is ok.
+template <class Loss, class Model, class Optimizer, TrainingPrecision precision, class Scalar>
 ATTUNE_INLINE BatchUpdate<Optimizer> begin_update(TrainingState<Model, Optimizer, precision>& state,
-                                                  const auto& gradients, const LossSum<Scalar>& sum,
+                                                  std::type_identity_t<Scalar> norm,
+                                                  const LossSum<Scalar>& sum,
                                                   const typename Optimizer::Options& options,
-                                                  const Clipping& clipping) {
-  const auto gradient =
-      BatchGradient<Scalar>::template of<Loss, Optimizer>(gradients, options, clipping, sum);
+                                                  const auto& clipping) {
+  const auto gradient = BatchGradient<Scalar>::template of<Loss, Optimizer>(norm, options, clipping, sum);
   if (gradient.status != Status::kOk) return {StepResult<Scalar>::refused(gradient.status), {}};
   return {{sum.sum * gradient.scale, Status::kOk, gradient.norm},
           Optimizer::advance(state.moments, options, gradient.scale * gradient.factor)};

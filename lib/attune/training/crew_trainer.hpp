@@ -196,7 +196,8 @@ class CrewTrainer : public TrainingLifecycle<CrewTrainer<Members, Model, Loss, O
       total.sum += one.sum;
       total.normalizer += one.normalizer;
     }
-    const auto update = detail::begin_update<Loss>(state_, gradients_, total, options, clipping);
+    const Scalar norm = clipping.template norm<Scalar>(gradients_);
+    const auto update = detail::begin_update<Loss>(state_, norm, total, options, clipping);
     if (!update.result.ok()) return refuse(update.result.status);
     (void)pass_.run(crew, scratch_, [&](const auto& slices) {
       detail::update_and_clear_all<Optimizer>(update.coefficients, state_.parameters, gradients_,

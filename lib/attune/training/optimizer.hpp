@@ -203,9 +203,8 @@ Status optimizer_step(Parameters& parameters, const Gradients& gradients,
 template <class Own>
 struct OptimizerStep {
   /// One step: see optimizer_step.
-  template <class Parameters, class Gradients, class Optimizer = Own>
-  static Status step(Parameters& parameters, const Gradients& gradients,
-                     typename Optimizer::template Moments<Gradients>& moments,
+  template <class Optimizer = Own>
+  static Status step(auto& parameters, const auto& gradients, auto& moments,
                      const typename Optimizer::Options& options,
                      typename Optimizer::Scalar gradient_scale = 1) {
     return optimizer_step<Own>(parameters, gradients, moments, options, gradient_scale);

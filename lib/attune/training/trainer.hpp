@@ -386,13 +386,14 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
     return result;
   }
 
-  // Ends a batch. The first slice takes the batch, and stores the work of the others in `update`.
-  template <class Clipping, AnyContext Call>
-  ATTUNE_INLINE void finish(const Options& options, const Clipping& clipping,
+  // Ends a batch whose gradients have the norm norm(). The first slice takes the batch, and stores the work
+  // of the others in `update`.
+  template <AnyContext Call>
+  ATTUNE_INLINE void finish(const Options& options, const auto& clipping, const auto& norm,
                             detail::BatchUpdate<Optimizer>& update, const Call& context) {
     context.stage([&]() ATTUNE_INLINE_LAMBDA {
       ::new (static_cast<void*>(&update)) detail::BatchUpdate<Optimizer>(
-          detail::begin_update<Loss>(state_, gradients_.values(), sums_.total(), options, clipping));
+          detail::begin_update<Loss>(state_, norm(), sums_.total(), options, clipping));
       if (!Call::kRunsToCompletion && update.result.ok()) {
         sums_.sequences = -sums_.sequences;
         state_.fingerprint_of_type = State::kPartOfUpdate;
@@ -419,7 +420,10 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
   ATTUNE_INLINE Result finish(const Options& options, const Clipping& clipping) {
     if constexpr (detail::check_clipping<Clipping>()) {
       detail::BatchUpdate<Optimizer> update;
-      finish(options, clipping, update, Context<>{});
+      const auto norm = [&]() ATTUNE_INLINE_LAMBDA {
+        return clipping.template norm<Scalar>(gradients_.values());
+      };
+      finish(options, clipping, norm, update, Context<>{});
       return update.result;
     }
   }

@@ -124,10 +124,11 @@ class UpdateInSlices : public detail::PassInSlices<Trainer> {
       if (clipping_.check() == Status::kOk) {
         clipping_.template norm_in_portions<Scalar>(trainer_->gradients(), norm_, context);
       }
-      const Scalar norm = clipping_.template norm_of<Scalar>(norm_);
-      trainer_->finish(options_, detail::ClippingOfNorm<Clipping, Scalar>{clipping_, norm}, update_, context);
+      const auto norm = [this] { return clipping_.template norm_of<Scalar>(norm_); };
+      trainer_->finish(options_, clipping_, norm, update_, context);
     } else {
-      trainer_->finish(options_, clipping_, update_, context);
+      const auto norm = [this] { return clipping_.template norm<Scalar>(trainer_->gradients()); };
+      trainer_->finish(options_, clipping_, norm, update_, context);
     }
     if (Pass::done()) Pass::end(update_.result.status);
     return true;

@@ -311,8 +311,7 @@ ATTUNE_INLINE StepResult<typename Model::Scalar> step_in_backward(
   const Status status =
       forward_loss<Model>(context, weights, x, output, target, loss, sum, Unused{}, tape, scratch);
   if (status != Status::kOk) return Result::refused(status);
-  const auto gradient =
-      BatchGradient<Scalar>::template of<Loss, Optimizer>(NoParameters{}, options, NoClipping{}, sum);
+  const auto gradient = BatchGradient<Scalar>::template of<Loss, Optimizer>(0, options, NoClipping{}, sum);
   if (gradient.status != Status::kOk) return Result::refused(gradient.status);
 
   ParameterUpdates<Model, Optimizer> updates(state.parameters, state.moments, options, rows, gradient.scale);
