@@ -321,12 +321,11 @@ constexpr SafetensorsResult refer_to_safetensors(const SafetensorsLayout<Names>&
           const std::size_t first = layout.body + layout.begin[part.tensor];
           if constexpr (detail::IsQuantizedForm<Form>) {
             using Rows = decltype(tensor.stored);
-            constexpr bool kByOutputs = std::is_same_v<Form, QuantizedWeights<Rows>>;
-            static_assert(
-                detail::Holds<(!kByOutputs || is_transposed(std::remove_cvref_t<decltype(place)>::layout))>,
-                "attune::kInFlash, refer_to_safetensors: weights of a file by OwnNames are [in, "
-                "out]; leave it in "
-                "floats, and use kQuantized or kPackedInt8");
+            static_assert(detail::Holds<(!std::is_same_v<Form, QuantizedWeights<Rows>> ||
+                                         is_transposed(std::remove_cvref_t<decltype(place)>::layout))>,
+                          "attune::kInFlash, refer_to_safetensors: weights of a file by OwnNames are [in, "
+                          "out]; leave it in "
+                          "floats, and use kQuantized or kPackedInt8");
             const int row = part.first / Rows::length;
             tensor.stored = {
                 file, first + static_cast<std::size_t>(part.first) * sizeof(typename Rows::Element), nullptr};

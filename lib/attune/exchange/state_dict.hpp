@@ -20,12 +20,11 @@ struct FileTensor {
 };
 template <class Names>
 constexpr std::span<const FileTensor> file_tensors() {
-  if constexpr (requires { Names::kFileTensors; }) {
-    return Names::kFileTensors;
-  } else {
-    return {};
-  }
+  return {};
 }
+template <class Names>
+  requires requires { Names::kFileTensors; }
+constexpr std::span<const FileTensor> file_tensors() { return Names::kFileTensors; }
 
 /// A tensor of a state_dict: [rows, cols], or [rows] for a vector, whose cols is 1.
 struct StateDictTensor {

@@ -10,6 +10,7 @@
 // runs at compile time.
 #pragma once
 
+#include <concepts>
 #include <type_traits>
 
 #include <attune/core/status.hpp>
@@ -30,24 +31,22 @@ constexpr bool is_finite(Scalar value) {
   return value - value == 0;
 }
 
-template <class Element, class Scalar>
-constexpr Element narrow(Scalar value, [[maybe_unused]] Scalar scale) {
-  if constexpr (std::is_same_v<Element, Int8>) {
-    return quantize_int8(value, scale);
-  } else if constexpr (std::is_same_v<Element, Bfloat16>) {
-    return round_to_bf16(round_to_odd(value));
-  } else {
-    return round_to_f16(round_to_odd(value));
-  }
+template <std::same_as<Int8> Element, class Scalar>
+constexpr Element narrow(Scalar value, Scalar scale) {
+  return quantize_int8(value, scale);
+}
+template <std::same_as<Bfloat16> Element, class Scalar>
+constexpr Element narrow(Scalar value, Scalar) {
+  return round_to_bf16(round_to_odd(value));
+}
+template <std::same_as<Float16> Element, class Scalar>
+constexpr Element narrow(Scalar value, Scalar) {
+  return round_to_f16(round_to_odd(value));
 }
 /// Whether a number is finite before and after quantization.
 template <class Element, class Scalar>
 constexpr bool can_be_quantized(Scalar value) {
-  if constexpr (Element::kScaled) {
-    return is_finite(value);
-  } else {
-    return is_finite(dequantize(narrow<Element>(value, Scalar(0))));
-  }
+  return Element::kScaled ? is_finite(value) : is_finite(dequantize(narrow<Element>(value, Scalar(0))));
 }
 
 /// Quantizes row `row` from numbers that are `stride` apart.

@@ -88,11 +88,7 @@ template <class Rows>
 constexpr auto quantized_value(const Rows& stored, int row, int col) {
   using Scalar = typename Rows::Scalar;
   const auto value = static_cast<Scalar>(dequantize(stored.at(row, col)));
-  if constexpr (Rows::Element::kScaled) {
-    return stored.scale()[row] * value;
-  } else {
-    return value;
-  }
+  return Rows::Element::kScaled ? stored.scale()[row] * value : value;
 }
 
 template <class Weight>
@@ -240,15 +236,14 @@ namespace detail {
 /// W[in, out] for a product; its columns are the stored rows.
 template <class Rows>
 ATTUNE_INLINE auto quantized_view(const Rows& stored) {
-  if constexpr (requires { stored.packed_view(); }) {  // packed_weights.hpp
-    return stored.packed_view();
-  } else {
-    using Element = typename Rows::Element;
-    constexpr auto kScales = Element::kScaled ? kernels::ScalesOf::kColumns : kernels::ScalesOf::kNothing;
-    return kernels::QuantizedView<Element, typename Rows::Scalar, Rows::length, Rows::count, 1, Rows::length,
-                                  kScales>{stored.data(), stored.scale()};
-  }
+  using Element = typename Rows::Element;
+  constexpr auto kScales = Element::kScaled ? kernels::ScalesOf::kColumns : kernels::ScalesOf::kNothing;
+  return kernels::QuantizedView<Element, typename Rows::Scalar, Rows::length, Rows::count, 1, Rows::length,
+                                kScales>{stored.data(), stored.scale()};
 }
+template <class Rows>
+  requires requires(const Rows& stored) { stored.packed_view(); }  // packed_weights.hpp
+ATTUNE_INLINE auto quantized_view(const Rows& stored) { return stored.packed_view(); }
 
 }  // namespace detail
 

@@ -145,12 +145,11 @@ namespace detail {
 /// An element of a weight in any storage.
 template <class Weight>
 constexpr auto element_of(const Weight& weight, int row, int col) {
-  if constexpr (requires { weight(row, col); }) {
-    return weight(row, col);
-  } else {
-    return view(weight)(row, col);
-  }
+  return view(weight)(row, col);
 }
+template <class Weight>
+  requires requires(const Weight& weight) { weight(0, 0); }
+constexpr auto element_of(const Weight& weight, int row, int col) { return weight(row, col); }
 
 /// Two tensors of different shapes are a compile error: one for all tensors of two sets.
 template <bool kSame>

@@ -451,21 +451,20 @@ ATTUNE_INLINE TileRow load_int8_sums(const std::int32_t* sums) {
 template <int kRows, int kStride, bool kFractions, class View, class Epilogue>
 ATTUNE_INLINE void finish_int8(const std::int32_t* sums, const float* scales, View b, float* c, int col,
                                int count, const Epilogue& epilogue) {
-  constexpr bool kTransposed = View::transposed;
   const int end = col + count;
   for (; end - col >= kTileSide; col += kTileSide, sums += kTileSide * kRows) {
     TileRow of_col{};
-    if constexpr (!kTransposed) of_col = load<TileRow>(b.scale + col);
+    if constexpr (!View::transposed) of_col = load<TileRow>(b.scale + col);
     ATTUNE_UNROLL_ROWS for (int r = 0; r < kRows; ++r) {
-      const TileRow sum = load_int8_sums<kRows, kTransposed, kFractions>(sums + r);
+      const TileRow sum = load_int8_sums<kRows, View::transposed, kFractions>(sums + r);
       TileRow scale = broadcast<TileRow>(scales[r]);
-      if constexpr (!kTransposed) scale = multiply(scale, of_col);
+      if constexpr (!View::transposed) scale = multiply(scale, of_col);
       float* const to = c + r * kStride + col;
       store(to, epilogue(multiply(sum, scale), static_cast<const float*>(to), col));
     }
   }
   for (; col < end; ++col, sums += kRows) {
-    const int shift = kFractions && int8_sum_is_fraction<kTransposed>(col) ? 8 : 0;
+    const int shift = kFractions && int8_sum_is_fraction<View::transposed>(col) ? 8 : 0;
     for (int r = 0; r < kRows; ++r) {
       float* const to = c + r * kStride + col;
       *to = epilogue(multiply(static_cast<float>(sums[r] >> shift), b.scaled(scales[r], col)),
@@ -498,10 +497,9 @@ constexpr bool fits_int8_panel(int depth) { return depth <= 2048; }
 // than 256 bytes.
 template <Int8Shape shape, class View, class Epilogue>
 ATTUNE_INLINE void int8_panels(const float* a, int rows, const View& b, float* c, const Epilogue& epilogue) {
-  constexpr bool kTransposed = View::transposed;
   constexpr int kCols = View::Packed::kCols, kTerms = (shape.depth + 15) / 16 * 16;
   constexpr int kMax = kTerms <= kInt8Terms ? 4 : 1;
-  constexpr bool kFinishes = kInt8Finished<kTransposed, Epilogue> != nullptr && shape.cols % 2 == 0;
+  constexpr bool kFinishes = kInt8Finished<View::transposed, Epilogue> != nullptr && shape.cols % 2 == 0;
   alignas(8) std::int16_t panel[std::size_t{kMax * kTerms}];
   alignas(8) std::int32_t sums[std::size_t{16 * kMax}];
   float scales[std::size_t{kMax}];
@@ -509,21 +507,22 @@ ATTUNE_INLINE void int8_panels(const float* a, int rows, const View& b, float* c
   const auto some_rows = [&]<int kRows>(int row) ATTUNE_INLINE_LAMBDA {
     for (int r = 0; r < kRows; ++r) {
       const float* const from = a + (row + r) * shape.a_row;
-      scales[r] = fill_int8_panel<kRows, kTransposed, shape.depth, shape.a_col>(from, b.scale, b.terms,
-                                                                                panel + 2 * r);
+      scales[r] = fill_int8_panel<kRows, View::transposed, shape.depth, shape.a_col>(from, b.scale, b.terms,
+                                                                                     panel + 2 * r);
     }
-    const int begin = kTransposed ? b.first : 0, end = begin + shape.cols;
+    const int begin = View::transposed ? b.first : 0, end = begin + shape.cols;
     if constexpr (kRows == 4 && kFinishes) {
-      constexpr int kStep = kTransposed ? 256 : 16 * kCols,
-                    kNext = (kTransposed ? 4 : 32) - kStep / 16 * kTerms;
+      constexpr int kStep = View::transposed ? 256 : 16 * kCols,
+                    kNext = (View::transposed ? 4 : 32) - kStep / 16 * kTerms;
       float* const to = c + row * shape.c_row;
       // The transpose has 16 k side by side.
       for (int k = begin, last; k < end; k = last) {
-        last = kTransposed ? smaller(k / 16 * 16 + 16, end) : end;
-        const std::int8_t* const weights = b.bytes + (kTransposed ? k / 16 * 16 * kCols + k % 16 * 2 : 0);
+        last = View::transposed ? smaller(k / 16 * 16 + 16, end) : end;
+        const std::int8_t* const weights =
+            b.bytes + (View::transposed ? k / 16 * 16 * kCols + k % 16 * 2 : 0);
         const Int8FinishedLoops loops{kStep,   panel + 4 * kTerms, kNext,           to + (last - begin),
                                       b.scale, bias_of(epilogue),  4 * shape.c_row, scales};
-        kInt8Finished<kTransposed, Epilogue>(panel, weights, to + (k - begin), &loops);
+        kInt8Finished<View::transposed, Epilogue>(panel, weights, to + (k - begin), &loops);
       }
       return;
     }
@@ -533,10 +532,10 @@ ATTUNE_INLINE void int8_panels(const float* a, int rows, const View& b, float* c
       const auto sum = [&](int from, int terms, std::int32_t* to) ATTUNE_INLINE_LAMBDA {
         constexpr int kAtOnce = kRows == 4 ? 2 : 4;  // sums of a row
         const int some = (last - 16 * block + kAtOnce - 1) / kAtOnce;
-        constexpr int kStep = kTransposed ? 256 : 16 * kCols;
-        const int next = (kTransposed ? 2 : 16) * kAtOnce - kStep / 16 * terms;
+        constexpr int kStep = View::transposed ? 256 : 16 * kCols;
+        const int next = (View::transposed ? 2 : 16) * kAtOnce - kStep / 16 * terms;
         const Int8Loops loops{kStep, panel + kRows * (from + terms), next, to + kRows * kAtOnce * some};
-        if constexpr (kTransposed) {
+        if constexpr (View::transposed) {
           const std::int8_t* const weights = b.bytes + 16 * kCols * block + 16 * from;
           (kRows == 4 ? int8_backward_rows : int8_backward_row)(panel + kRows * from, weights, to, &loops);
         } else {
@@ -552,7 +551,7 @@ ATTUNE_INLINE void int8_panels(const float* a, int rows, const View& b, float* c
           std::int32_t part[16];
           sum(from, smaller(kTerms - from, kInt8Terms), part);
           for (int j = 0; j < last - 16 * block; ++j) {
-            sums[j] += part[j] >> (int8_sum_is_fraction<kTransposed>(j) ? 8 : 0);
+            sums[j] += part[j] >> (int8_sum_is_fraction<View::transposed>(j) ? 8 : 0);
           }
         }
       }
@@ -564,7 +563,7 @@ ATTUNE_INLINE void int8_panels(const float* a, int rows, const View& b, float* c
   int row = 0;
   if constexpr (kMax == 4) {
     // Two k of the transpose are side by side if the first one is even.
-    const int fours = kFinishes && kTransposed && b.first % 2 != 0 ? 0 : rows;
+    const int fours = kFinishes && View::transposed && b.first % 2 != 0 ? 0 : rows;
     for (; fours - row >= 4; row += 4) some_rows.template operator()<4>(row);
   }
   for (; row < rows; ++row) some_rows.template operator()<1>(row);

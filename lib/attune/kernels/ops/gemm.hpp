@@ -93,11 +93,7 @@ ATTUNE_INLINE void quantized_gemm(const float* a, const B& b, float* c, const Ep
 // One block of k in packets. Columns of A that are far apart are copied first.
 template <GemmShape shape, class Scalar, class B, class Epilogue>
 ATTUNE_INLINE void packets_gemm(const Scalar* a, const B& b, Scalar* c, const Epilogue& epilogue) {
-  using Widest = Packet<Scalar>;
-  constexpr int kStepOfA = shape.a_col * static_cast<int>(sizeof(Scalar));
-  constexpr bool kCopyA = kLanes < Widest >> 1 && shape.a_row == 1 && shape.rows >= kMinRowsToCopy &&
-                          shape.depth >= kMinRowsToCopy && worth_copying_a(kStepOfA, shape.cols);
-  if constexpr (kCopyA) {
+  if constexpr (copies_a<Scalar>(shape)) {
     constexpr int kWhole = shape.rows / kRowBlock * kRowBlock;
     for (int i = 0; i < kWhole; i += kRowBlock) {
       copied_rows_gemm<shape.with_rows(kRowBlock)>(a + i, b, c + i * shape.c_row, epilogue);

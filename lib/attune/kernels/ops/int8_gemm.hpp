@@ -41,12 +41,11 @@ constexpr int packed_columns_at_once(int rows) {
 template <Int8Shape shape, class View, class Epilogue>
 ATTUNE_INLINE void int8_rows(const float* a, int rows, const View& b, float* c, const Epilogue& epilogue) {
   using Packed = typename View::Packed;
-  constexpr bool kTransposed = View::transposed;
   // The sums of a transpose take 16 terms at a time, others on x86-64 four.
-  constexpr int kFilled = ATTUNE_INT8_X86 && !kTransposed ? 8 : 16;
+  constexpr int kFilled = ATTUNE_INT8_X86 && !View::transposed ? 8 : 16;
   constexpr int kTerms = (shape.depth + kFilled - 1) / kFilled * kFilled;
-  constexpr int kColumns = kTransposed ? 16 : std::extent_v<Int8Sums>;
-  constexpr int kRowsAtOnce = kTransposed ? kInt8TransposedRowsAtOnce : kInt8RowsAtOnce;
+  constexpr int kColumns = View::transposed ? 16 : std::extent_v<Int8Sums>;
+  constexpr int kRowsAtOnce = View::transposed ? kInt8TransposedRowsAtOnce : kInt8RowsAtOnce;
   [[maybe_unused]] constexpr bool kSideBySide = shape.a_row == 1 && shape.a_col != 1;
 #if ATTUNE_INT8_NEON
   constexpr int kQuantized = 8, kNextRow = 8;  // rows of a group, with eight integers of each in turn
@@ -63,10 +62,10 @@ ATTUNE_INLINE void int8_rows(const float* a, int rows, const View& b, float* c, 
   const auto multiply_rows = [&]<int kRows>(int row, const Int8Term* q,
                                             const Int8Row* quantized) ATTUNE_INLINE_LAMBDA {
     alignas(64) Int8Sums sums[std::size_t{kRows}];
-    const int begin = kTransposed ? b.first : 0, end = begin + shape.cols;
+    const int begin = View::transposed ? b.first : 0, end = begin + shape.cols;
     for (int block = begin / 16 * 16; block < end; block += kColumns) {
       const int first = larger(block, begin), last = smaller(block + kColumns, end), col = first - begin;
-      if constexpr (kTransposed) {
+      if constexpr (View::transposed) {
         int8_transposed_sums<kRows, kTerms>(q, b.bytes + Packed::place(block, 0), Packed::kDepth, shape.depth,
                                             sums);
       } else {

@@ -121,9 +121,8 @@ struct Int8ProductsFrom {
   /// Whether A·B is computed in integers. All targets agree, however calls split the rows of C.
   template <class A, class B, class C>
   static consteval bool in_integers() {
-    constexpr bool kManySums = B::kMajor == Major::kRow && B::cols >= kManyColumns;
-    return std::is_same_v<std::remove_const_t<typename C::Scalar>, float> &&
-           A::cols >= (kManySums ? kMinDepthOfMany : kMinDepth);
+    constexpr int kMin = B::kMajor == Major::kRow && B::cols >= kManyColumns ? kMinDepthOfMany : kMinDepth;
+    return std::is_same_v<std::remove_const_t<typename C::Scalar>, float> && A::cols >= kMin;
   }
 
   /// C = epilogue(A·B). Extents as in gemm; C may not overlap A or B. Other scalars than float, and short

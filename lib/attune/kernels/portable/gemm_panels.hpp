@@ -173,10 +173,31 @@ inline constexpr int kMinRowsToCopy = 32;
 inline constexpr int kWorthWidening = 16;  // rows of A for which copying a quantized B pays
 inline constexpr int kRowBlock = 24;       // a multiple of every tile's rows
 
-// Whether columns of A, `step` bytes apart, are copied for a product with `cols` columns. Panels read them
-// repeatedly; the smaller the step, the more reads it takes to pay. Measured on a Zen 4.
-constexpr bool worth_copying_a(int step, int cols) {
-  return step >= kFarApart && cols >= 128 && 1LL * step * cols >= 512 * 1024;
+// Whether columns of A are copied. Panels read them repeatedly; the smaller the step, the more reads it takes
+// to pay. Measured on a Zen 4.
+template <class Scalar>
+constexpr bool copies_a(const GemmShape& shape) {
+  const int step = shape.a_col * static_cast<int>(sizeof(Scalar));
+  return kLanes<Packet<Scalar>> != 1 && shape.a_row == 1 && shape.rows >= kMinRowsToCopy &&
+         shape.depth >= kMinRowsToCopy && step >= kFarApart && shape.cols >= 128 &&
+         1LL * step * shape.cols >= 512 * 1024;
+}
+
+// Whether a packet of columns of B lies in rows that can be read in place.
+template <class P, class B>
+constexpr bool is_in_rows(const GemmShape& shape) {
+  return shape.b_col == 1 || kLanes<P> == 1 || kGathers<P, B>;
+}
+// Whether panels of B are copied: the columns of a transpose, rows that lie far apart, and elements that are
+// dequantized once for many rows of A.
+template <class P, class B>
+constexpr bool copies_b(const GemmShape& shape) {
+  if (!is_in_rows<P, B>(shape)) return true;
+  const bool far_rows = shape.rows >= kMinRowsToCopy && shape.depth >= kMinRowsToCopy &&
+                        shape.b_row * static_cast<int>(sizeof(ScalarOf<P>)) >= kFarApart;
+  const bool widens =
+      !std::is_same_v<B, const ScalarOf<P>*> && !kGathers<P, B> && shape.rows >= kWorthWidening;
+  return kLanes<P> != 1 && shape.b_col == 1 && (far_rows || widens);
 }
 
 // Whether a product fetches: it has several tiles per panel, and its operands exceed the first-level cache.
@@ -262,19 +283,14 @@ ATTUNE_INLINE void panels(const Scalar* a, const B& b, Scalar* c, const Epilogue
     } else if constexpr (kRest < kWidth) {
       panels<kFrom, kWidth / 2, shape>(a, b, c, epilogue);
     } else {
-      constexpr bool kInRows = shape.b_col == 1 || kWidth == 1 || kGathers<P, B>;
-      constexpr int kMax = most_packets<P>(kInRows ? shape.rows : kFewRows);  // copies keep their size
+      // Copies keep their size.
+      constexpr int kMax = most_packets<P>(is_in_rows<P, B>(shape) ? shape.rows : kFewRows);
       constexpr int kPackets = tile_packets(kMax, kRest / kWidth);
       // A rest smaller than a packet joins the last panel of few rows.
       constexpr bool kOverlaps = shape.rows < kFewRows && kWidth > 1 && shape.b_col == 1 && kRest > kWidth &&
                                  kRest % kWidth != 0 && kRest / kWidth < kMax;
       constexpr int kPanel = kOverlaps ? kRest : kPackets * kWidth;
       constexpr int kEnd = kFrom + kRest / kPanel * kPanel;
-      constexpr bool kFarRows = shape.rows >= kMinRowsToCopy && shape.depth >= kMinRowsToCopy &&
-                                shape.b_row * static_cast<int>(sizeof(Scalar)) >= kFarApart;
-      constexpr bool kWidens =
-          !std::is_same_v<B, const Scalar*> && !kGathers<P, B> && shape.rows >= kWorthWidening;
-      constexpr bool kCopyB = kWidth > 1 && shape.b_col == 1 && (kFarRows || kWidens);
       constexpr bool kFetches = std::is_same_v<B, const Scalar*> && kWidth == kLanes<Packet<Scalar>> &&
                                 fetches<P>(shape.rows, shape.cols, shape.depth);
       // After the last panel comes the first panel of other terms, or the memory after B: layers of a model
@@ -285,13 +301,13 @@ ATTUNE_INLINE void panels(const Scalar* a, const B& b, Scalar* c, const Epilogue
         if constexpr (kFetches) {
           next.first = b + (j + kPanel < shape.cols ? (j + kPanel) * shape.b_col : shape.depth * shape.b_row);
         }
-        if constexpr (kInRows && !kCopyB) {
-          panel<P, shape.with_cols(kPanel)>(a, b + j * shape.b_col, c + j, j, epilogue, next);
-        } else {
+        if constexpr (copies_b<P, B>(shape)) {
           alignas(P) Array<Scalar, shape.depth * kPanel> rows;
           copy_panel<P, shape.with_cols(kPanel)>(b, j, rows);
           panel<P, shape.with_cols(kPanel).with_b(kPanel, 1)>(a, static_cast<const Scalar*>(rows), c + j, j,
                                                               epilogue, next);
+        } else {
+          panel<P, shape.with_cols(kPanel)>(a, b + j * shape.b_col, c + j, j, epilogue, next);
         }
       }
       panels<kEnd, kMaxLanes, shape>(a, b, c, epilogue);
