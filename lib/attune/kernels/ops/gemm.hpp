@@ -164,9 +164,11 @@ template <GemmShape shape, class Scalar, class B, class Epilogue>
     static_assert(AddsUp<Epilogue>);
     gemm_block<shape.with_depth(kDepthBlock)>(a, b, c, epilogue);
     int k = kDepthBlock;
-    for (; k + kDepthBlock <= shape.depth; k += kDepthBlock) {
-      gemm_block<shape.with_depth(kDepthBlock)>(a + k * shape.a_col, rows_from(b, k * shape.b_row, k), c,
-                                                adding(epilogue));
+    if constexpr (shape.depth >= 2 * kDepthBlock) {
+      for (; k + kDepthBlock <= shape.depth; k += kDepthBlock) {
+        gemm_block<shape.with_depth(kDepthBlock)>(a + k * shape.a_col, rows_from(b, k * shape.b_row, k), c,
+                                                  adding(epilogue));
+      }
     }
     if constexpr (shape.depth % kDepthBlock != 0) {
       gemm_block<shape.with_depth(shape.depth % kDepthBlock)>(
