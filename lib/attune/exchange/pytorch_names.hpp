@@ -146,15 +146,11 @@ template <class Model, const EncoderLayerNames* table, Name... names>
 constexpr bool check_module() {
   constexpr bool kNonEmpty = ((names.text[0] != '\0') && ...);
   static_assert(Holds<kNonEmpty>, "attune::PyTorchModule: a name is empty");
-  bool fits = kNonEmpty;
-  if constexpr (sizeof...(names) > 0) {
-    constexpr bool kOneEach = NamedLayers<Model, table>::kCount == sizeof...(names);
-    static_assert(Holds<kOneEach>,
-                  "attune::PyTorchModule: give one name for each layer with parameters, in order, also "
-                  "inside nested models such as Sequential and Sum");
-    fits = fits && kOneEach;
-  }
-  return fits;
+  constexpr bool kOneEach = sizeof...(names) == 0 || NamedLayers<Model, table>::kCount == sizeof...(names);
+  static_assert(Holds<kOneEach>,
+                "attune::PyTorchModule: give one name for each layer with parameters, in order, also "
+                "inside nested models such as Sequential and Sum");
+  return kNonEmpty && kOneEach;
 }
 
 }  // namespace detail

@@ -43,32 +43,36 @@ struct ShiftedExponentials {
 // e^(s − shift) in place.
 template <int kCols, class Scalar>
 ATTUNE_INLINE void shifted_exponentials(Scalar* row, Scalar shift) {
-#if ATTUNE_MVE && ATTUNE_FUSED
-  if constexpr (std::is_same_v<Scalar, float> && kCols >= 4) {
-    detail::exponentials_in_place<kCols / 4>(row, shift);
-    for (int j = kCols / 4 * 4; j < kCols; ++j) row[j] = exponential(row[j] - shift);
-  } else
-#elif ATTUNE_CORTEX_M_FPU && !ATTUNE_FOR_SIZE
-  if constexpr (std::is_same_v<Scalar, float> && kCols >= 8) {
-    exponentials_of_pairs(kCols / 2, row, shift);
-    if constexpr (kCols % 2 != 0) row[kCols - 1] = exponential(row[kCols - 1] - shift);
-  } else
-#endif
-      if constexpr (kIsScalar<Packet<Scalar>>) {
-    const Scalar one = in_register(Scalar(1));
-    const auto replace = [&](int j) ATTUNE_INLINE_LAMBDA {
-      const auto bits = detail::exponential_bits(row[j] - shift, one);
-      std::memcpy(row + j, &bits, sizeof bits);
-    };
-    int j = 0;
-#if !ATTUNE_FOR_SIZE
-    for (; j + 2 <= kCols; j += 2) replace(j), replace(j + 1);
-#endif
-    for (; j < kCols; ++j) replace(j);
-  } else {
-    replace_packets<kCols>(row, ShiftedExponentials<Scalar>{shift});
-  }
+  replace_packets<kCols>(row, ShiftedExponentials<Scalar>{shift});
 }
+template <int kCols, class Scalar>
+requires kIsScalar<Packet<Scalar>> ATTUNE_INLINE void shifted_exponentials(Scalar* row, Scalar shift) {
+  const Scalar one = in_register(Scalar(1));
+  const auto replace = [&](int j) ATTUNE_INLINE_LAMBDA {
+    const auto bits = detail::exponential_bits(row[j] - shift, one);
+    std::memcpy(row + j, &bits, sizeof bits);
+  };
+  int j = 0;
+#if !ATTUNE_FOR_SIZE
+  for (; j + 2 <= kCols; j += 2) replace(j), replace(j + 1);
+#endif
+  for (; j < kCols; ++j) replace(j);
+}
+#if ATTUNE_MVE && ATTUNE_FUSED
+template <int kCols>
+  requires(kCols >= 4)
+ATTUNE_INLINE void shifted_exponentials(float* row, float shift) {
+  detail::exponentials_in_place<kCols / 4>(row, shift);
+  for (int j = kCols / 4 * 4; j < kCols; ++j) row[j] = exponential(row[j] - shift);
+}
+#elif ATTUNE_CORTEX_M_FPU && !ATTUNE_FOR_SIZE
+template <int kCols>
+  requires(kCols >= 8)
+ATTUNE_INLINE void shifted_exponentials(float* row, float shift) {
+  exponentials_of_pairs(kCols / 2, row, shift);
+  if constexpr (kCols % 2 != 0) row[kCols - 1] = exponential(row[kCols - 1] - shift);
+}
+#endif
 
 // The same, and their sum. With packets, the chain of additions overlaps the exponentials.
 template <int kCols, class Scalar>

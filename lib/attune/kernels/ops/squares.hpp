@@ -13,37 +13,45 @@
 
 namespace ATTUNE_NAMESPACE::kernels {
 
+namespace detail {
+
+inline constexpr int kSquareLanes = 16;
+
+// Σ x² of whole blocks.
+template <class Scalar>
+ATTUNE_INLINE Scalar squares_of_blocks(int whole, const Scalar* x) {
+  using P = Packet<Scalar, kSquareLanes>;
+  constexpr int kPackets = kSquareLanes / kLanes<P>;
+  P sums[std::size_t{kPackets}];
+  ATTUNE_UNROLL_SQUARES for (int p = 0; p < kPackets; ++p) sums[p] = broadcast<P>(Scalar(0));
+  for (int i = 0; i < whole; i += kSquareLanes) {
+    ATTUNE_UNROLL_SQUARES for (int p = 0; p < kPackets; ++p) {
+      const P value = load<P>(x + i + p * kLanes<P>);
+      sums[p] = add(sums[p], multiply(value, value));
+    }
+  }
+  Scalar lanes[kSquareLanes];
+  ATTUNE_UNROLL_SQUARES for (int p = 0; p < kPackets; ++p) store(lanes + p * kLanes<P>, sums[p]);
+  ATTUNE_UNROLL_SQUARES for (int half = kSquareLanes / 2; half >= 1; half /= 2) {
+    ATTUNE_UNROLL_SQUARES for (int l = 0; l < half; ++l) lanes[l] = add(lanes[l], lanes[l + half]);
+  }
+  return lanes[0];
+}
+#if ATTUNE_CORTEX_M_FPU
+ATTUNE_INLINE float squares_of_blocks(int whole, const float* x) {
+  return whole > 0 ? squares_of_many(x, x + whole) : 0;
+}
+#endif
+
+}  // namespace detail
+
 /// Σ x² over `size` scalars. Whole blocks of 16 go to 16 interleaved lanes, whose halves are added pairwise;
 /// the remainder is added one by one. The same bits on every target. Infinite or NaN if an x is, or if a
 /// square overflows.
 template <class Scalar>
 [[gnu::noinline]] Scalar sum_of_squares(int size, const Scalar* x) {
-  constexpr int kSquareLanes = 16;
-  const int whole = size & ~(kSquareLanes - 1);
-  Scalar total = 0;
-#if ATTUNE_CORTEX_M_FPU
-  if constexpr (std::is_same_v<Scalar, float>) {
-    if (whole > 0) total = detail::squares_of_many(x, x + whole);
-  } else
-#endif
-  {
-    using P = Packet<Scalar, kSquareLanes>;
-    constexpr int kPackets = kSquareLanes / kLanes<P>;
-    P sums[std::size_t{kPackets}];
-    ATTUNE_UNROLL_SQUARES for (int p = 0; p < kPackets; ++p) sums[p] = broadcast<P>(Scalar(0));
-    for (int i = 0; i < whole; i += kSquareLanes) {
-      ATTUNE_UNROLL_SQUARES for (int p = 0; p < kPackets; ++p) {
-        const P value = load<P>(x + i + p * kLanes<P>);
-        sums[p] = add(sums[p], multiply(value, value));
-      }
-    }
-    Scalar lanes[kSquareLanes];
-    ATTUNE_UNROLL_SQUARES for (int p = 0; p < kPackets; ++p) store(lanes + p * kLanes<P>, sums[p]);
-    ATTUNE_UNROLL_SQUARES for (int half = kSquareLanes / 2; half >= 1; half /= 2) {
-      ATTUNE_UNROLL_SQUARES for (int l = 0; l < half; ++l) lanes[l] = add(lanes[l], lanes[l + half]);
-    }
-    total = lanes[0];
-  }
+  const int whole = size & ~(detail::kSquareLanes - 1);
+  Scalar total = detail::squares_of_blocks(whole, x);
   for (int i = whole; i < size; ++i) total = add(total, multiply(x[i], x[i]));
   return total;
 }
