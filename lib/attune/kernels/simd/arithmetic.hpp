@@ -121,9 +121,6 @@ template <class P>
 ATTUNE_INLINE P multiple(ScalarOf<P> a, const P& b) {
   return multiply(broadcast<P>(a), b);
 }
-#if ATTUNE_MVE
-ATTUNE_INLINE float32x4_t multiple(float a, const float32x4_t& b) { return vmulq_n_f32(b, a); }
-#endif
 
 /// −a.
 template <class P>
@@ -150,11 +147,6 @@ template <class P>
 ATTUNE_INLINE P add_multiple(ScalarOf<P> a, const P& b, const P& c) {
   return multiply_add(broadcast<P>(a), b, c);
 }
-#if ATTUNE_MVE && ATTUNE_FUSED
-ATTUNE_INLINE float32x4_t add_multiple(float a, const float32x4_t& b, const float32x4_t& c) {
-  return vfmaq_n_f32(c, b, a);
-}
-#endif
 
 /// c − a · b, rounded like multiply_add.
 template <class P>

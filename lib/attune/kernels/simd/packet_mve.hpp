@@ -32,6 +32,10 @@ ATTUNE_INLINE float32x4_t magnitude(const float32x4_t& a) { return vabsq_f32(a);
 ATTUNE_INLINE float32x4_t multiply_add(const float32x4_t& a, const float32x4_t& b, const float32x4_t& c) {
   return ATTUNE_FUSED ? vfmaq_f32(c, a, b) : vaddq_f32(vmulq_f32(a, b), c);
 }
+ATTUNE_INLINE float32x4_t multiple(float a, const float32x4_t& b) { return vmulq_n_f32(b, a); }
+ATTUNE_INLINE float32x4_t add_multiple(float a, const float32x4_t& b, const float32x4_t& c) {
+  return ATTUNE_FUSED ? vfmaq_n_f32(c, b, a) : vaddq_f32(vmulq_f32(vdupq_n_f32(a), b), c);
+}
 ATTUNE_INLINE float32x4_t subtract_product(const float32x4_t& c, const float32x4_t& a, const float32x4_t& b) {
   return ATTUNE_FUSED ? vfmsq_f32(c, a, b) : vsubq_f32(c, vmulq_f32(a, b));
 }
