@@ -191,13 +191,8 @@ class Replay {
                     "attune::Replay: a Sequence with a view has no default; load(std::uint32_t number, "
                     "std::unique_ptr<Sequence>&) of the Setup makes it, and returns a Status");
       if constexpr (kLoads) {
-        Status loaded;
-        if constexpr (kMakes) {
-          loaded = Setup::load(number, sequence_);
-          if (loaded == Status::kOk && !sequence_) loaded = Status::kNothingStored;
-        } else {
-          loaded = Setup::load(number, *sequence_);
-        }
+        Status loaded = Setup::load(number, loaded_sequence());
+        if (loaded == Status::kOk && !sequence_) loaded = Status::kNothingStored;
         if (loaded != Status::kOk)
           return fail("sequence " + std::to_string(number) + " cannot be loaded: " + message(loaded));
       } else {
@@ -215,6 +210,11 @@ class Replay {
       if (!added.ok()) fail(std::string("this build refuses a sequence: ") + message(added.status));
     }
   }
+  /// What load() fills, or makes.
+  Sequence& loaded_sequence() { return *sequence_; }
+  std::unique_ptr<Sequence>& loaded_sequence() requires kMakes { return sequence_; }
+  static std::unique_ptr<Sequence> first_sequence() { return std::make_unique<Sequence>(); }
+  static std::unique_ptr<Sequence> first_sequence() requires kMakes { return nullptr; }
   bool read_sequence(std::span<const std::byte> body) {
     if (!sequence_) return false;  // it has views, and bytes have none
     const auto take = [&body](auto& record) {
@@ -291,13 +291,7 @@ class Replay {
   void fail_at_size() { fail("an entry does not have this model's size"); }
 
   std::unique_ptr<Trainer> trainer_ = std::make_unique<Trainer>();
-  std::unique_ptr<Sequence> sequence_ = [] {
-    if constexpr (kMakes) {
-      return std::unique_ptr<Sequence>();
-    } else {
-      return std::make_unique<Sequence>();
-    }
-  }();
+  std::unique_ptr<Sequence> sequence_ = first_sequence();
   std::vector<State> saved_;
   ReplayReport report_;
   std::uint64_t equal_steps_ = 0;  // steps at the last hash that matched
