@@ -64,8 +64,9 @@ TEST(EncoderLayer, dropout_is_of_training_alone_and_every_branch_has_its_own) {
   attune::Rng rng(6);
   attune::draw_seeds(a.tape, rng);
   again.tape = a.tape;
-  EXPECT_NE(a.tape.dropout.of[0].position, a.tape.dropout.of[1].position);
-  EXPECT_NE(a.tape.dropout.of[0].position, a.tape.feed_forward.dropout.position);
+  EXPECT_NE(attune::detail::member<0>(a.tape.dropout).position,
+            attune::detail::member<1>(a.tape.dropout).position);
+  EXPECT_NE(attune::detail::member<0>(a.tape.dropout).position, a.tape.feed_forward.dropout.position);
   plain.forward();
   a.forward();
   again.forward();

@@ -55,6 +55,9 @@ struct CopyTape {
   ATTUNE_INLINE static void rows(const auto& context, To& to, const From& from) {
     stacked<1>(context, std::integral_constant<int, Packed<To, From>::length>{}, to, from);
   }
+  /// A matrix that is not kept has no rows.
+  template <int number>
+  static void rows(const auto& /*context*/, NoMember<number>&, const auto& /*from*/) {}
   template <int count, class To, class From>
   static void stacked(const auto& context, auto cols, To& to, const From& from) {
     constexpr int kRows = Packed<To, From>::count / count, kWorkOfNumber = 4;
@@ -102,15 +105,13 @@ typename Layer::template TapeIn < Gradients, Tensor >> struct QuantizedTapeOf<La
   using type = typename Layer::template TapeIn<Gradients, PackedAs<precision>::template Matrix>;
 };
 
-/// Packs a tape, or unpacks it.
+/// Packs a tape, or unpacks it. A tape without TapeIn is kept as it is.
 template <AnyContext Call, class To, class From>
 ATTUNE_INLINE void copy_tape(const Call& context, To& to, From& from) {
-  if constexpr (std::is_same_v<To, From>) {
-    CopyTape::member(context, to, from);
-  } else {
-    To::visit(CopyTape{}, context.unmasked(), to, from);
-  }
+  To::visit(CopyTape{}, context.unmasked(), to, from);
 }
+template <AnyContext Call, class Tape>
+ATTUNE_INLINE void copy_tape(const Call&, Tape&, Tape&) {}
 
 }  // namespace detail
 

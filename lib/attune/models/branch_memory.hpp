@@ -31,17 +31,21 @@ namespace ATTUNE_NAMESPACE::detail {
 
 // ---- Policies: the tape of a layer and a matrix, between forward and backward. ----
 
+struct UnpackedTapes {
+  static constexpr bool kPacks = false;
+  ATTUNE_INLINE static void copy(const auto& /*context*/, auto& /*to*/, auto& /*from*/) {}
+};
 /// As they are.
-struct StoredTapes {
-  static constexpr bool kStores = true, kRecomputes = false, kPacks = false;
+struct StoredTapes : UnpackedTapes {
+  static constexpr bool kStores = true, kRecomputes = false;
   template <class Layer, class Gradients>
   using Tape = detail::TapeOf<Layer, Gradients>;
   template <class Matrix>
   using Rows = Matrix;
 };
 /// The start of dropout's masks; backward repeats forward.
-struct RecomputedTapes {
-  static constexpr bool kStores = false, kRecomputes = true, kPacks = false;
+struct RecomputedTapes : UnpackedTapes {
+  static constexpr bool kStores = false, kRecomputes = true;
   template <class Layer, class Gradients>
   using Tape = MasksOf<detail::TapeOf<Layer, Gradients>>;
   struct None {};
@@ -56,7 +60,20 @@ struct PackedTapes {
   using Tape = typename QuantizedTapeOf<Layer, Gradients, precision>::type;
   template <class Matrix>
   using Rows = PackedMatrix<precision, Matrix>;
+  /// Packs a layer's tape, or unpacks it.
+  ATTUNE_INLINE static void copy(const auto& context, auto& to, auto& from) { copy_tape(context, to, from); }
 };
+/// Whether the tape itself is kept, and not a packed one or the start of dropout's masks.
+template <class Policy, class Layer, class Gradients>
+concept KeepsTape =
+    std::is_same_v<typename Policy::template Tape<Layer, Gradients>, detail::TapeOf<Layer, Gradients>>;
+/// Copies the start of dropout's masks, as a stage, unless both tapes are one.
+template <class From, class To>
+ATTUNE_INLINE void copy_starts(const auto& context, From& from, To& to) {
+  context.stage([&]() ATTUNE_INLINE_LAMBDA { copy_masks(from, to); });
+}
+template <class Tape>
+ATTUNE_INLINE void copy_starts(const auto& /*context*/, Tape& /*from*/, Tape& /*to*/) {}
 
 /// The abilities of a layer under a policy.
 template <class Layer, class Policy>
@@ -71,9 +88,11 @@ template <class Stack, class Gradients, class Policy,
           class Indices = std::make_integer_sequence<int, Stack::kBranches>>
 struct BranchBuffers;
 /// Tape and scratch of a stack (transformer_layer.hpp) for a backward to `Gradients`.
-template <class Stack, class Gradients, class Policy, int... index>
-struct BranchBuffers<Stack, Gradients, Policy, std::integer_sequence<int, index...>> {
+template <class Stack, class Gradients, class TapePolicy, int... index>
+struct BranchBuffers<Stack, Gradients, TapePolicy, std::integer_sequence<int, index...>> {
+  using Policy = TapePolicy;
   using Tokens = typename Stack::Tokens;
+  static constexpr bool kDrops = Stack::template BranchDropout<0>::kDrops;
   using Norms = Copies<typename Stack::Norm::Tape, Stack::kBranches>;
   template <int i>
   using Branch = typename Stack::template Branch<i>;
@@ -88,7 +107,8 @@ struct BranchBuffers<Stack, Gradients, Policy, std::integer_sequence<int, index.
 
   // Everything of the tape except the branches' own.
   struct Sums {
-    [[no_unique_address]] KeptMasks<Stack::kDrops ? Stack::kBranches : 0> dropout;  // after the branches
+    // Of dropout after the branches.
+    [[no_unique_address]] TapesOfLayers<typename Stack::template BranchDropout<index>::Tape...> dropout;
     // s_i, then their gradients; with norms before branches, the last is y.
     [[no_unique_address]] Copies<typename Policy::template Rows<Tokens>, Stack::kSums> sums;
     [[no_unique_address]] MemberIf<!Policy::kRecomputes, Norms, 0> norms;
@@ -97,11 +117,11 @@ struct BranchBuffers<Stack, Gradients, Policy, std::integer_sequence<int, index.
         x;
   };
   struct Tape : Sums, Branch<index>::Member::template In<TapeOfPolicy<index>>... {
-    using TapePolicy = Policy;
+    using Buffers = BranchBuffers;
 
     // Dropout after the branches, then in the network, then in the attentions.
     template <class Visitor>
-    constexpr void for_each_dropout(const Visitor& visitor) requires(Stack::kDrops ||
+    constexpr void for_each_dropout(const Visitor& visitor) requires(kDrops ||
                                                                      (DropsIn<TapeOfPolicy<index>> || ...)) {
       detail::for_each_dropout(visitor, this->dropout, Branch<Stack::kLast>::Member::of(*this));
       for_each_index<Stack::kLast>(
@@ -109,6 +129,8 @@ struct BranchBuffers<Stack, Gradients, Policy, std::integer_sequence<int, index.
     }
   };
 
+  template <int i>
+  static constexpr bool kKeepsTape = KeepsTape<Policy, typename Branch<i>::Part, OwnGradients<i>>;
   template <int i>
   static constexpr bool kNormed = Stack::template kNormed<i>;
   // The input of a branch, unless it is the layer's; and its gradient, unless it overwrites the input.
@@ -137,7 +159,7 @@ struct BranchBuffers<Stack, Gradients, Policy, std::integer_sequence<int, index.
   template <int i>
   struct Work {
     [[no_unique_address]] MemberIf<!Policy::kStores, Copies<Tokens, smaller(i + 1, Stack::kSums)>, 4> sums;
-    [[no_unique_address]] MemberIf<!Policy::kStores, BranchTape<i>, 5> tape;
+    [[no_unique_address]] MemberIf<!kKeepsTape<i>, BranchTape<i>, 5> tape;
     [[no_unique_address]] MemberIf<Policy::kStores && kNormed<i>, Tokens, 6> normalized;
     [[no_unique_address]] std::conditional_t<Branch<i>::kAbilities.recomputes_tape,
                                              Shared<BranchScratch<i>, Input<i>>,
@@ -150,7 +172,7 @@ struct BranchBuffers<Stack, Gradients, Policy, std::integer_sequence<int, index.
   struct Scratch {
     OneOf<Work<index>...> works;
     // The gradient before a branch's dropout; without dropout, the sum's gradient is used.
-    [[no_unique_address]] MemberIf<Stack::kDrops, Tokens, 8> d_branch;
+    [[no_unique_address]] MemberIf<kDrops, Tokens, 8> d_branch;
     [[no_unique_address]] MemberIf<Policy::kRecomputes, Norms, 9> norms;
   };
 };
@@ -158,13 +180,14 @@ struct BranchBuffers<Stack, Gradients, Policy, std::integer_sequence<int, index.
 /// A tape of branches.
 template <class Tape>
 concept TapesBranches = requires {
-  typename Tape::TapePolicy;
+  typename Tape::Buffers;
 };
 
 /// Access to the memory of a pass, in a context.
 template <class Stack, class Tape, class Scratch, class Call>
 struct BranchAccess {
-  using Policy = typename Tape::TapePolicy;
+  using Buffers = typename Tape::Buffers;
+  using Policy = typename Buffers::Policy;
   using Tokens = typename Stack::Tokens;
   Tape& tape;
   Scratch& scratch;
@@ -174,16 +197,22 @@ struct BranchAccess {
   auto& sums() const { return first_if<Policy::kStores>(tape.sums, work<Stack::kLast>().sums); }
   auto& norms() const { return first_if<Policy::kRecomputes>(scratch.norms, tape.norms); }
   template <int index>
-  View<Tokens> normalized() const {
+  Tokens& normalized() const {
     return first_if<Policy::kStores>(work<index>().normalized, work<index>().rest.input.normalized);
   }
-  template <int index>
-  auto& gradient() const {
-    return work<index>().rest.input.gradient;
+  /// The place of the gradient of a norm's output: that output, or memory of its own.
+  template <int index, bool in_place>
+  View<Tokens> gradient() const {
+    auto& apart = work<index>().rest.input.gradient;
+    static_assert(
+        Holds<(in_place || kWanted<decltype(apart)>)>,
+        "attune::EncoderLayer, DecoderLayer: backward to detail::ParameterUpdates needs a scratch for "
+        "them; take detail::ParameterUpdates<…>::Tape and ::Scratch");
+    return existing(apart, normalized<index>());
   }
   template <int index>
   auto& branch_tape() const {
-    return first_if<Policy::kStores>(kept_tape<index>(), work<index>().tape);
+    return first_if<Buffers::template kKeepsTape<index>>(kept_tape<index>(), work<index>().tape);
   }
   template <int index>
   auto& branch_scratch() const {
@@ -197,23 +226,23 @@ struct BranchAccess {
   /// Called before a branch fills its tape, and after its backward: copies the start of dropout's masks.
   template <int index>
   ATTUNE_INLINE void begin() const {
-    copy_starts(kept_tape<index>(), branch_tape<index>());
+    copy_starts(tokens(), kept_tape<index>(), branch_tape<index>());
   }
   template <int index>
   ATTUNE_INLINE void end() const {
-    copy_starts(branch_tape<index>(), kept_tape<index>());
+    copy_starts(tokens(), branch_tape<index>(), kept_tape<index>());
   }
   /// Called when a branch's sum is complete.
   template <int index>
   ATTUNE_INLINE void pack() const {
-    if constexpr (Policy::kPacks) {
-      copy_branch<index>(kept_tape<index>(), branch_tape<index>());
-      if constexpr (index < Stack::kSums) CopyTape::rows(tokens(), tape.sums[index], sums()[index]);
+    Policy::copy(context_of_tape<index>(), kept_tape<index>(), branch_tape<index>());
+    if constexpr (Policy::kPacks && index < Stack::kSums) {
+      CopyTape::rows(tokens(), tape.sums[index], sums()[index]);
     }
   }
   template <int index>
   ATTUNE_INLINE void unpack_branch() const {
-    copy_branch<index>(branch_tape<index>(), kept_tape<index>());
+    Policy::copy(context_of_tape<index>(), branch_tape<index>(), kept_tape<index>());
   }
   ATTUNE_INLINE void unpack_sums() const {
     tokens().template repeat<Stack::kSums>(
@@ -224,9 +253,7 @@ struct BranchAccess {
     auto& places = work<0>().rest.input;
     return first_if<Stack::kNormBefore>(places.x, places.normalized);
   }
-  ATTUNE_INLINE void pack_input(ConstView<Tokens> x) const {
-    if constexpr (!std::is_empty_v<decltype(tape.x)>) CopyTape::rows(tokens(), tape.x, x);
-  }
+  ATTUNE_INLINE void pack_input(ConstView<Tokens> x) const { CopyTape::rows(tokens(), tape.x, x); }
   ATTUNE_INLINE void unpack_input() const {
     const View<Tokens> x = input();
     CopyTape::rows(tokens(), x, tape.x);
@@ -241,14 +268,9 @@ struct BranchAccess {
   auto& kept_tape() const {
     return Stack::template Branch<index>::Member::of(tape);
   }
-  ATTUNE_INLINE void copy_starts(auto& from, auto& to) const {
-    if constexpr (!Policy::kStores) {
-      tokens().stage([&]() ATTUNE_INLINE_LAMBDA { copy_masks(from, to); });
-    }
-  }
   template <int index>
-  ATTUNE_INLINE void copy_branch(auto& to, auto& from) const {
-    copy_tape(Stack::template Branch<index>::context_of_tape(context), to, from);
+  ATTUNE_INLINE const auto& context_of_tape() const {
+    return Stack::template Branch<index>::context_of_tape(context);
   }
 };
 

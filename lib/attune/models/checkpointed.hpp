@@ -19,7 +19,7 @@ namespace detail {
 
 // Any layer. While it runs, its tape is in scratch.
 template <class Layer, class Policy>
-struct WholeLayer : Layer {
+struct WholeLayer : Layer, Passes<WholeLayer<Layer, Policy>> {
   using typename Layer::InferenceScratch;
   using typename Layer::Scalar, typename Layer::Input, typename Layer::Output, typename Layer::Parameters;
   template <class Gradients>
@@ -31,9 +31,6 @@ struct WholeLayer : Layer {
   using OfLayer = detail::TapeOf<Layer, Gradients>;
   template <class Gradients>
   using OfPolicy = typename Policy::template Tape<Layer, Gradients>;
-  // Whether the tape itself is kept, because the layer has no TapeIn.
-  template <class Gradients>
-  static constexpr bool kKeepsTape = std::is_same_v<OfPolicy<Gradients>, OfLayer<Gradients>>;
   template <class Gradients>
   static constexpr bool kPacksInput = Policy::kPacks&& detail::ReadsInput<Layer, Gradients>;
 
@@ -45,63 +42,59 @@ struct WholeLayer : Layer {
   using Tape = TapeOf<Parameters>;
   template <class Gradients>
   struct ScratchOf {
-    [[no_unique_address]] MemberIf<!kKeepsTape<Gradients>, OfLayer<Gradients>, 0> tape;
+    static constexpr bool kKeepsTape = KeepsTape<Policy, Layer, Gradients>;
+    [[no_unique_address]] MemberIf<!kKeepsTape, OfLayer<Gradients>, 0> tape;
     [[no_unique_address]] MemberIf<kPacksInput<Gradients>, Input, 1> x;
     [[no_unique_address]] detail::ScratchOf<Layer, Gradients> layer;
     [[no_unique_address]] MemberIf<Policy::kRecomputes, Output, 2> y;  // recomputed
   };
   using Scratch = ScratchOf<Parameters>;
 
-  /// Inference. Overlap is allowed as for the layer.
-  template <class Set = Parameters, AnyContext Call = Context<>>
-  static detail::ForwardResult<Layer> forward(const Set& parameters, ConstView<Input> x, View<Output> y,
-                                              InferenceScratch& scratch, const Call& context = {}) {
-    return detail::forward_in<Layer>(context, parameters, x, y, scratch);
+  /// Overlap is allowed as for the layer, except of `y` and `x` in training.
+  using Passes<WholeLayer>::forward, Passes<WholeLayer>::backward;
+
+ private:
+  friend Passes<WholeLayer>;
+  ATTUNE_INLINE static ForwardResult<Layer> run(const auto& context, const auto& parameters, const auto& x,
+                                                const auto& y, InferenceScratch& scratch) {
+    return forward_in<Layer>(context, parameters, x, y, scratch);
   }
-  /// Training. `y` may not overlap `x`.
-  template <class Set = Parameters, class GradientSet, AnyContext Call = Context<>>
-  static detail::ForwardResult<Layer> forward(const Set& parameters, ConstView<Input> x, View<Output> y,
-                                              TapeOf<GradientSet>& tape, ScratchOf<GradientSet>& scratch,
-                                              const Call& context = {}) {
-    OfPolicy<GradientSet>& kept = tape;
-    if constexpr (kPacksInput<GradientSet>) CopyTape::rows(context, tape.x, x);
-    if constexpr (kKeepsTape<GradientSet>) {
-      return detail::forward_in<Layer>(context, parameters, x, y, kept, scratch.layer);
-    } else {
-      context.stage([&]() ATTUNE_INLINE_LAMBDA { copy_masks(kept, scratch.tape); });
-      const auto run = [&]() ATTUNE_INLINE_LAMBDA {
-        return detail::forward_in<Layer>(context, parameters, x, y, scratch.tape, scratch.layer);
-      };
-      return then([&]() ATTUNE_INLINE_LAMBDA { return context.inside(run); },
-                  [&]() ATTUNE_INLINE_LAMBDA {
-                    if constexpr (Policy::kPacks) copy_tape(context, kept, scratch.tape);
-                  });
-    }
+  template <class Scratch>
+  ATTUNE_INLINE static ForwardResult<Layer> run(const auto& context, const auto& parameters, const auto& x,
+                                                const auto& y, Scratch& scratch, auto& tape) {
+    auto& kept = kept_tape(tape);
+    auto& own = first_if<Scratch::kKeepsTape>(kept, scratch.tape);
+    CopyTape::rows(context, tape.x, x);
+    copy_starts(context, kept, own);
+    const auto run_layer = [&]() ATTUNE_INLINE_LAMBDA {
+      return forward_in<Layer>(context, parameters, x, y, own, scratch.layer);
+    };
+    return then([&]() ATTUNE_INLINE_LAMBDA { return context.inside(run_layer); },
+                [&]() ATTUNE_INLINE_LAMBDA { Policy::copy(context, kept, own); });
   }
-  /// dx from dy, overwritten, or NoGradient; gradients accumulate. Parameters and mask are forward's, and x,
-  /// unless it is packed. Uses up the tape. Overlap of `dx` and `dy` is allowed as for the layer.
-  template <class Set = Parameters, class GradientSet, class Dx, class Gradients, AnyContext Call = Context<>>
-  static void backward(const Set& parameters, ConstView<Input> x, TapeOf<GradientSet>& tape,
-                       ConstView<Output> dy, Dx&& dx, Gradients& gradients, ScratchOf<GradientSet>& scratch,
-                       const Call& context = {}) {
-    OfPolicy<GradientSet>& kept = tape;
+  // Parameters and mask are forward's, and x, unless it is packed.
+  template <class Scratch>
+  ATTUNE_INLINE static void run_backward(const auto& context, const auto& parameters, ConstView<Input> x,
+                                         auto& tape, const auto& dy, const auto& dx, auto& gradients,
+                                         Scratch& scratch) {
+    auto& kept = kept_tape(tape);
+    auto& own = first_if<Scratch::kKeepsTape>(kept, scratch.tape);
     if constexpr (Policy::kRecomputes) {
       (void)context.inside([&]() ATTUNE_INLINE_LAMBDA {
-        return forward(parameters, x, View<Output>(scratch.y), tape, scratch, context);
+        return run(context, parameters, x, View<Output>(scratch.y), scratch, tape);
       });
-    } else if constexpr (kPacksInput<GradientSet>) {
-      CopyTape::rows(context, scratch.x, tape.x);
-      x = scratch.x;
     }
-    if constexpr (kKeepsTape<GradientSet>) {
-      detail::backward_in<Layer>(context, parameters, x, kept, dy, dx, gradients, scratch.layer);
-    } else {
-      if constexpr (Policy::kPacks) copy_tape(context, scratch.tape, kept);
-      context.inside([&]() ATTUNE_INLINE_LAMBDA {
-        detail::backward_in<Layer>(context, parameters, x, scratch.tape, dy, dx, gradients, scratch.layer);
-      });
-      context.stage([&]() ATTUNE_INLINE_LAMBDA { copy_masks(scratch.tape, kept); });
-    }
+    CopyTape::rows(context, scratch.x, tape.x);
+    Policy::copy(context, own, kept);
+    context.inside([&]() ATTUNE_INLINE_LAMBDA {
+      backward_in<Layer>(context, parameters, ConstView<Input>(existing(scratch.x, x)), own, dy, dx,
+                         gradients, scratch.layer);
+    });
+    copy_starts(context, own, kept);
+  }
+  template <class Gradients>
+  ATTUNE_INLINE static OfPolicy<Gradients>& kept_tape(TapeOf<Gradients>& tape) {
+    return tape;
   }
 };
 

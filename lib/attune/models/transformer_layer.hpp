@@ -43,16 +43,14 @@ namespace detail {
 
 /// norm1, norm2, norm3 of a set.
 template <int index>
-ATTUNE_INLINE constexpr auto& norm_of(auto& set) {
-  static_assert(index < 3);
-  if constexpr (index == 0) {
-    return set.norm1;
-  } else if constexpr (index == 1) {
-    return set.norm2;
-  } else {
-    return set.norm3;
-  }
-}
+  requires(index == 0)
+ATTUNE_INLINE constexpr auto& norm_of(auto& set) { return set.norm1; }
+template <int index>
+  requires(index == 1)
+ATTUNE_INLINE constexpr auto& norm_of(auto& set) { return set.norm2; }
+template <int index>
+  requires(index == 2)
+ATTUNE_INLINE constexpr auto& norm_of(auto& set) { return set.norm3; }
 
 /// y from x, in inference.
 template <NormPlacement placement, class NormLayer, class... Branches>
@@ -131,11 +129,12 @@ struct ResidualStack {
   // Whether a branch's input is a norm's output.
   template <int index>
   static constexpr bool kNormed = kNormBefore || index > 0;
-  static constexpr bool kDrops = options.dropout > 0;
   template <int index>
   using Branch = typename TypeAt<index, Branches...>::type;
   using Tokens = typename NormLayer::Input;
   using Scalar = typename NormLayer::Scalar;
+  template <int index>
+  using BranchDropout = Dropout<DropoutShape{Tokens::rows, Tokens::cols, options.dropout, 1 + index}, Scalar>;
   static_assert(check_stack<NormLayer, typename Branches::Part..., NormLayer, typename Branch<0>::Part>());
 
   // ---- Optional members of a layer (execution/layer.hpp). ----
@@ -237,8 +236,7 @@ struct ResidualStack {
                       AnyScratch& scratch, const Call& context = {}) {
     const auto pass = pass_of(parameters, x, tape, scratch, context);
     pass.memory.pack_input(x);
-    pass.template compute_sums<kBranches>(y);
-    if constexpr (!kNormBefore) pass.template forward_norm<kLast>(pass.memory.sums()[kLast], y);
+    pass.template forward<kBranches>(y);
   }
   /// dx[seq_len, d_model] from dy[seq_len, d_model], overwritten; gradients accumulate. Uses up the tape.
   /// `dx` may be `dy`. Values that a mask hides have no influence.
@@ -248,25 +246,19 @@ struct ResidualStack {
                                      ConstView<Tokens> dy, Dx&& dx, Gradients& gradients, AnyScratch& scratch,
                                      const Call& context = {}) {
     auto pass = pass_of(parameters, x, tape, scratch, context);
-    using Policy = typename AnyTape::TapePolicy;
+    using Policy = typename AnyTape::Buffers::Policy;
     if constexpr (Policy::kPacks) {
       pass.memory.unpack_sums();
       pass.x = pass.memory.input();
     } else if constexpr (Policy::kRecomputes) {
       tokens_of(context).inside([&]() ATTUNE_INLINE_LAMBDA {
-        pass.template compute_sums<kSums>(NoGradient{});
-        if constexpr (!kNormBefore) {
-          const View<Tokens> unread = pass.memory.template normalized<kLast>();
-          pass.template forward_norm<kLast>(pass.memory.sums()[kLast], unread);
-        }
+        pass.template forward<kSums>(pass.memory.template normalized<kLast>());  // y is not read
       });
     }
     pass.template backward_sum<kLast>(dy, detail::sink<Tokens>(dx), gradients);
   }
 
  private:
-  template <int index>
-  using BranchDropout = Dropout<DropoutShape{Tokens::rows, Tokens::cols, options.dropout, 1 + index}, Scalar>;
   // The index of the norm whose output is a branch's input.
   template <int index>
   static constexpr int kNormOf = kNormBefore ? index : index - 1;
@@ -333,7 +325,7 @@ struct ResidualStack {
     }
     // The place of s_index. With norms before branches, the last is y.
     template <int index>
-    ATTUNE_INLINE View<Tokens> sum_at(auto) const {
+    ATTUNE_INLINE View<Tokens> sum_at(View<Tokens>) const {
       return memory.sums()[index];
     }
     template <int index>
@@ -341,9 +333,14 @@ struct ResidualStack {
       return y;
     }
 
-    // Computes s_0 to s_(end - 1).
+    // Computes s_0 to s_(end - 1), and y with norms after sums.
+    template <int end>
+    ATTUNE_INLINE void forward(View<Tokens> y) const {
+      compute_sums<end>(y);
+      if constexpr (!kNormBefore) forward_norm<kLast>(memory.sums()[kLast], y);
+    }
     template <int end, int index = 0>
-    ATTUNE_INLINE void compute_sums(auto y) const {
+    ATTUNE_INLINE void compute_sums(View<Tokens> y) const {
       memory.template begin<index>();
       const View<Tokens> sum = sum_at<index>(y);
       const ConstView<Tokens> tokens_in = branch_input<index>();
@@ -351,18 +348,11 @@ struct ResidualStack {
         Branch<index>::forward(branch_parameters<index>(), tokens_in, sum, context(),
                                memory.template branch_tape<index>(), memory.template branch_scratch<index>());
       });
-      if constexpr (kDrops) {
-        BranchDropout<index>::apply(sum, memory.tape.dropout.of[index], sum, tokens());
-      }
-      const ConstView<Tokens> other = [&]() -> ConstView<Tokens> {
-        if constexpr (kNormBefore) {
-          return before_norm<index>(x);
-        } else if constexpr (Policy::kStores) {
-          return tokens_in;
-        } else {
-          return recomputed_input<index>();
-        }
-      }();
+      BranchDropout<index>::apply(sum, member<index>(memory.tape.dropout), sum, tokens());
+      // x_index: with norms after sums the branch's input, which its scratch may have overwritten.
+      const ConstView<Tokens> other = kNormBefore       ? ConstView<Tokens>(before_norm<index>(x))
+                                      : Policy::kStores ? tokens_in
+                                                        : recomputed_input<index>();
       add_to<Tokens>(tokens(), other, sum);
       memory.template pack<index>();
       if constexpr (index + 1 < end) compute_sums<end, index + 1>(y);
@@ -399,29 +389,18 @@ struct ResidualStack {
       }
     }
 
-    // Returns the place of the gradient of the branch's input: dx for the layer's x, otherwise the place of
-    // the norm's output.
+    // Returns the place of the gradient of the branch's input: dx for the layer's x.
     template <int index>
     ATTUNE_INLINE auto backward_branch(ConstView<Tokens> d_sum, auto dx, auto& gradients) const {
       using Gradients = std::remove_cvref_t<decltype(gradients)>;
       // With a norm after the last branch, forward has just left that branch's tape.
-      if constexpr (Policy::kRecomputes && (kNormBefore || index < kLast)) {
-        recompute_tape<index>();
-      } else if constexpr (Policy::kPacks) {
-        memory.template unpack_branch<index>();
-      }
+      if constexpr (Policy::kRecomputes && (kNormBefore || index < kLast)) recompute_tape<index>();
+      memory.template unpack_branch<index>();
       const auto d_input = [&] {
-        if constexpr (!kNormed<index>) {
-          return dx;
-        } else if constexpr (kGradientsInPlace<Gradients>) {
-          return memory.template normalized<index>();
+        if constexpr (kNormed<index>) {
+          return memory.template gradient<index, kGradientsInPlace<Gradients>>();
         } else {
-          auto& gradient = memory.template gradient<index>();
-          static_assert(
-              Holds<kWanted<decltype(gradient)>>,
-              "attune::EncoderLayer, DecoderLayer: backward to detail::ParameterUpdates needs a scratch for "
-              "them; take detail::ParameterUpdates<…>::Tape and ::Scratch");
-          return View<Tokens>(gradient);
+          return dx;
         }
       }();
       const auto tokens_in = [&]() ATTUNE_INLINE_LAMBDA -> ConstView<Tokens> {
@@ -466,9 +445,9 @@ struct ResidualStack {
     // The gradient of a branch's output, from the sum's gradient.
     template <int index>
     ATTUNE_INLINE ConstView<Tokens> before_dropout(ConstView<Tokens> d_sum) const {
-      if constexpr (kDrops) {
+      if constexpr (BranchDropout<index>::kDrops) {
         auto& d_branch = memory.scratch.d_branch;
-        BranchDropout<index>::backward(memory.tape.dropout.of[index], d_sum, d_branch, tokens());
+        BranchDropout<index>::backward(member<index>(memory.tape.dropout), d_sum, d_branch, tokens());
         return d_branch;
       } else {
         return d_sum;
