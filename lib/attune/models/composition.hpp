@@ -362,17 +362,43 @@ struct LayerSets {
     });
   }
 
-  /// Writes keys and values of a memory for the layers of a stream that attend to one.
+  /// The base of their Stream: their memories, and a step of one of them.
   template <int tokens, CacheShape cache>
-  static void remember(const auto& parameters, const auto& remembered, auto& memory) {
-    for_each_index<kLayers>([&]<int index>() {
-      if constexpr (attends_to_memory<Layer<index>>()) {
-        StreamOf<Layer<index>, tokens, cache>::remember(parameters.template layer<index>(), remembered,
-                                                        member<index>(memory));
-      }
-    });
-  }
+  struct Streams {
+    using Memory = Members<StreamMemoryOf<Layers, cache>...>;
+    using Scratches = OneOf<typename StreamOf<Layers, tokens, cache>::Scratch...>;
+    static constexpr std::uint64_t kMaxTokens = smallest({detail::kMaxTokens<Layers, cache>...});
+    template <int index>
+    ATTUNE_INLINE static ForwardResult<Layer<index>> step_of(std::uint64_t position, const auto& parameters,
+                                                             const auto& x, const auto& y, Memory& memory,
+                                                             auto& scratch, const auto&... more) {
+      auto&& own = member<index>(memory);
+      return step_in<Layer<index>, cache, tokens>(position, parameters.template layer<index>(), x, y, own,
+                                                  scratch, more...);
+    }
+    /// Writes keys and values of a memory for the layers that attend to one.
+    static void remember(const auto& parameters, const auto& remembered, Memory& memory) {
+      for_each_index<kLayers>([&]<int index>() {
+        if constexpr (attends_to_memory<Layer<index>>()) {
+          StreamOf<Layer<index>, tokens, cache>::remember(parameters.template layer<index>(), remembered,
+                                                          member<index>(memory));
+        }
+      });
+    }
+  };
 };
+
+/// Whether gradients that are used at once are collected first (execution/own_layer.hpp), because a parameter
+/// has several additions: it is used after the last one only.
+template <class Layer, class Gradients>
+concept CollectsAdditions = !std::is_empty_v<typename Layer::Parameters> && UpdatesInSet<Gradients>;
+/// As a stage: dropout of a layer that backward does not reach goes on to the next sequence's masks.
+template <class Tape>
+ATTUNE_INLINE void skip_unreached(const auto& context, Tape&& tape) {
+  if constexpr (DropsIn<std::remove_reference_t<Tape>>) {
+    context.stage([&]() ATTUNE_INLINE_LAMBDA { skip_masks(tape, 1); });
+  }
+}
 
 // Whether a layer's output has the shape of its input.
 template <class Layer>

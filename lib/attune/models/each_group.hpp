@@ -72,29 +72,22 @@ struct EachGroup : detail::Passes<EachGroup<groups, LayerType>> {
   template <class Gradients>
   static constexpr bool kReadsInput = detail::ReadsInput<Layer, Gradients>;
 
- private:
-  static constexpr bool kHasParameters = !std::is_empty_v<Parameters>;
-  // Whether gradients are used at once. own_layer.hpp then collects the sums over groups: a backward to the
-  // gradients of `Parameters`, with their tape and scratch.
-  template <class Gradients>
-  static constexpr bool kCollects = kHasParameters&& detail::UpdatesInSet<Gradients>;
-
- public:
   // Gradients of several sequences in lanes would be added group by group, in another order.
-  static constexpr Abilities kAbilities{.mask = MaskUse::kPadding,  // to refuse it
-                                        .takes_context = true,
-                                        .output_may_be_input = detail::ReplacesInput<Layer>,
-                                        .gradient_may_be_input = detail::GradientMayBeInput<Layer>,
-                                        .lanes = kHasParameters ? Lanes::kNone : detail::kLanesOf<Layer>};
+  static constexpr Abilities kAbilities{
+      .mask = MaskUse::kPadding,  // to refuse it
+      .takes_context = true,
+      .output_may_be_input = detail::ReplacesInput<Layer>,
+      .gradient_may_be_input = detail::GradientMayBeInput<Layer>,
+      .lanes = std::is_empty_v<Parameters> ? detail::kLanesOf<Layer> : Lanes::kNone};
 
   /// The layer's tape for each group.
   template <class Gradients>
-    requires(!kCollects<Gradients>)
+    requires(!detail::CollectsAdditions<Layer, Gradients>)
   struct TapeOf : detail::TapeOfParts<detail::TapesOfCopies<detail::TapeOf<Layer, Gradients>, kGroups>> {};
   using Tape = TapeOf<Parameters>;
   /// The layer's scratch for a group.
   template <class Gradients>
-    requires(!kCollects<Gradients>)
+    requires(!detail::CollectsAdditions<Layer, Gradients>)
   struct ScratchOf {
     [[no_unique_address]] detail::ScratchOf<Layer, Gradients> layer;
   };

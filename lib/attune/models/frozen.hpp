@@ -230,7 +230,7 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>>,
     constexpr bool kReached =
         kWanted<decltype(dx)> || (detail::GivesMemoryGradient<Call> && detail::attends_to_memory<Layer>());
     if constexpr (kFrozen && !kReached) {
-      context.stage([&]() ATTUNE_INLINE_LAMBDA { skip_masks(tape, 1); });
+      detail::skip_unreached(context, tape);
     } else {
       static_assert(detail::Holds<(!kFrozen || detail::HasSets<Layer>)>,
                     "attune::Frozen: after a trained layer, this layer and its parts need "

@@ -102,33 +102,23 @@ struct Product : detail::Steps<Product<LayerType, GateType>>, detail::Passes<Pro
 
   /// Token by token (execution/stream.hpp), if each layer supports it and the gate has a row for each token.
   template <int tokens, CacheShape cache, bool kWhole = kOneRow>
-  struct Stream {
-    using Memory = detail::Members<detail::StreamMemoryOf<Layer, cache>, detail::StreamMemoryOf<Gate, cache>>;
-    static constexpr std::uint64_t kMaxTokens =
-        detail::smaller(detail::kMaxTokens<Layer, cache>, detail::kMaxTokens<Gate, cache>);
+  struct Stream : Sets::template Streams<tokens, cache> {
     struct Scratch {
       detail::StepOutput<Gate, tokens> gate;
-      detail::OneOf<typename detail::StreamOf<Layer, tokens, cache>::Scratch,
-                    typename detail::StreamOf<Gate, tokens, cache>::Scratch>
-          layers;
+      typename Stream::Scratches layers;
     };
     static void step(std::uint64_t position, const auto& parameters,
                      ConstView<detail::StepInput<Product, tokens>> x,
-                     View<detail::StepOutput<Product, tokens>> y, Memory& memory, Scratch& scratch,
+                     View<detail::StepOutput<Product, tokens>> y, auto& memory, Scratch& scratch,
                      const auto&... more) {
       const auto run = [&]<int index>(auto to) ATTUNE_INLINE_LAMBDA {
-        auto&& own = detail::member<index>(memory);
-        detail::step_in<typename Sets::template Layer<index>, cache, tokens>(
-            position, parameters.template layer<index>(), x, to, own, detail::one_of<index>(scratch.layers),
-            more...);
+        Stream::template step_of<index>(position, parameters, x, to, memory,
+                                        detail::one_of<index>(scratch.layers), more...);
       };
       run.template operator()<1>(View<detail::StepOutput<Gate, tokens>>(scratch.gate));
       if constexpr (!kOfInput) run.template operator()<0>(y);
       kernels::scale_features<false>(tokens * Output::cols, kOfInput ? x.data : y.data, scratch.gate.data(),
                                      y.data);
-    }
-    static void remember(const auto& parameters, const auto& remembered, Memory& memory) {
-      Sets::template remember<tokens, cache>(parameters, remembered, memory);
     }
   };
   template <int tokens, CacheShape cache>

@@ -215,25 +215,16 @@ struct ReducedAttention : detail::Steps<ReducedAttention<ReductionType, Attentio
       Sets::template backward<0>(whole, parameters, x, tape.layers, ConstView<Memory>(d_memory),
                                  detail::first_if<kOfInput>(term, dx), gradients, scratch.layers);
     } else {
-      skip_masks_of<0>(whole, tape);
+      detail::skip_unreached(whole, detail::member<0>(tape.layers));
     }
     if constexpr (kAsks) {
       Sets::template backward<2>(whole, parameters, x, tape.layers,
                                  ConstView<typename Attention::Input>(d_query), term, gradients,
                                  scratch.layers);
     } else {
-      skip_masks_of<2>(whole, tape);
+      detail::skip_unreached(whole, detail::member<2>(tape.layers));
     }
     detail::add_to<Input>(whole, term, dx);
-  }
-
-  // Dropout of a layer without a backward goes on to the next sequence's masks.
-  template <int index>
-  ATTUNE_INLINE static void skip_masks_of(const auto& context, auto& tape) {
-    auto&& own = detail::member<index>(tape.layers);
-    if constexpr (detail::DropsIn<std::remove_cvref_t<decltype(own)>>) {
-      context.stage([&]() ATTUNE_INLINE_LAMBDA { skip_masks(own, 1); });
-    }
   }
 };
 

@@ -22,7 +22,7 @@ constexpr int checked_count() {
 /// `count` equal layers in sequence, in one copy of their code. Each layer's output is the next layer's
 /// input.
 template <int count, detail::CheckedLayer Layer>
-class Repeat : public detail::Steps<Repeat<count, Layer>> {
+class Repeat : public detail::Steps<Repeat<count, Layer>>, public detail::Passes<Repeat<count, Layer>> {
   static constexpr int kCount = detail::checked_count<count>();  // of layers
 
  public:
@@ -62,6 +62,14 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
   using EachTape = detail::TapeOf<Layer, typename Gradients::Each>;
   template <class Gradients>
   using EachScratch = detail::ScratchOf<Layer, typename Gradients::Each>;
+  // The scratch of a layer, and the matrices between layers that are not on the tape.
+  template <class OfLayer, const auto& plan>
+  struct ScratchWith : detail::SequenceScratch<plan> {
+    template <int value>
+    decltype(auto) layer() {
+      return this->template at<OfLayer, value>();
+    }
+  };
   // The places of all values.
   template <class Gradients>
   static constexpr auto kPlan = detail::Plan(
@@ -95,9 +103,9 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
   };
   using Tape = TapeOf<Parameters>;
   template <class Gradients>
-  struct ScratchOf : detail::SequenceScratch<kPlan<Gradients>> {};
+  struct ScratchOf : ScratchWith<EachScratch<Gradients>, kPlan<Gradients>> {};
   using Scratch = ScratchOf<Parameters>;
-  struct InferenceScratch : detail::SequenceScratch<kInferencePlan> {};
+  struct InferenceScratch : ScratchWith<typename Layer::InferenceScratch, kInferencePlan> {};
 
   /// Token by token (execution/stream.hpp), if the layer supports it.
   template <int tokens, CacheShape cache>
@@ -107,13 +115,13 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
     static constexpr std::uint64_t kMaxTokens = detail::kMaxTokens<Layer, cache>;
     /// Whether y of a step may be x.
     static constexpr bool kOutputMayBeInput = detail::StepsInPlace<Layer, tokens, cache>;
-    struct Scratch
-        : detail::SequenceScratch<kPlanOfInference<typename Each::Scratch, detail::StepOutput<Layer, tokens>,
-                                                   kOutputMayBeInput>> {};
+    struct Scratch : ScratchWith<typename Each::Scratch,
+                                 kPlanOfInference<typename Each::Scratch, detail::StepOutput<Layer, tokens>,
+                                                  kOutputMayBeInput>> {};
     static void step(std::uint64_t position, const auto& parameters,
                      ConstView<detail::StepInput<Layer, tokens>> x, View<detail::StepOutput<Layer, tokens>> y,
                      Memory& memory, Scratch& scratch, const auto&... more) {
-      auto&& layer_scratch = scratch.template at<typename Each::Scratch, Values::forward_scratch()>();
+      auto&& layer_scratch = scratch.template layer<Values::forward_scratch()>();
       for_each_layer(Context<>{}, x, y, scratch, scratch,
                      [&](int i, auto from, auto to) ATTUNE_INLINE_LAMBDA {
                        auto&& layer_memory = memory[i];
@@ -126,31 +134,26 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
     }
   };
 
-  /// Inference. `y` may be `x` if the layer allows it.
-  template <class Set = Parameters, AnyContext Call = Context<>>
-  static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, InferenceScratch& scratch,
-                      const Call& context = {}) {
-    auto&& layer_scratch = scratch.template at<typename Layer::InferenceScratch, Values::forward_scratch()>();
-    for_each_layer(context, x, y, scratch, scratch, [&](int i, auto from, auto to) ATTUNE_INLINE_LAMBDA {
-      detail::forward_in<Layer>(context, parameters.layers[i], from, to, layer_scratch);
-    });
+  /// `y` and `dx` may be `x` if the layer allows it, `y` in inference only. `dx` may not overlap `dy`.
+  using detail::Passes<Repeat>::forward, detail::Passes<Repeat>::backward;
+
+ private:
+  friend detail::Passes<Repeat>;
+  ATTUNE_INLINE static void run(const auto& context, const auto& parameters, const auto& x, const auto& y,
+                                auto& scratch, auto&... tape) {
+    auto&& layer_scratch = scratch.template layer<Values::forward_scratch()>();
+    for_each_layer(context, x, y, detail::on_tape(scratch, tape...), scratch,
+                   [&](int i, auto from, auto to) ATTUNE_INLINE_LAMBDA {
+                     const auto run_layer = [&](auto&&... own) ATTUNE_INLINE_LAMBDA {
+                       detail::forward_in<Layer>(context, parameters.layers[i], from, to, own...,
+                                                 layer_scratch);
+                     };
+                     run_layer(tape.layers[i]...);
+                   });
   }
-  /// Training. `y` may not overlap `x`.
-  template <class Set = Parameters, class Gradients, AnyContext Call = Context<>>
-  static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, TapeOf<Gradients>& tape,
-                      ScratchOf<Gradients>& scratch, const Call& context = {}) {
-    auto&& layer_scratch = scratch.template at<EachScratch<Gradients>, Values::forward_scratch()>();
-    for_each_layer(context, x, y, tape, scratch, [&](int i, auto from, auto to) ATTUNE_INLINE_LAMBDA {
-      auto&& layer_tape = tape.layers[i];
-      detail::forward_in<Layer>(context, parameters.layers[i], from, to, layer_tape, layer_scratch);
-    });
-  }
-  /// dx from dy, overwritten; gradients accumulate. Uses up the tape. `dx` may not overlap `dy`. It may be
-  /// `x` if the layer allows it.
-  template <class Set = Parameters, class GradientSet, class Dx, class Gradients, AnyContext Call = Context<>>
-  static void backward(const Set& parameters, ConstView<Input> x, TapeOf<GradientSet>& tape,
-                       ConstView<Output> dy, Dx&& dx, Gradients& gradients, ScratchOf<GradientSet>& scratch,
-                       const Call& context = {}) {
+  ATTUNE_INLINE static void run_backward(const auto& context, const auto& parameters, const auto& x,
+                                         auto& tape, const auto& dy, const auto& dx, auto& gradients,
+                                         auto& scratch) {
     const auto run = [&](int i, ConstView<Input> from, auto to) ATTUNE_INLINE_LAMBDA {
       backward_one(i, parameters, from, tape, place_of<Values::gradient()>(i, tape, scratch, dy), to,
                    gradients, scratch, context);
@@ -162,17 +165,14 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
             between<Values::gradient()>(i - 1, tape, scratch));
       });
     }
-    context.inside([&]() ATTUNE_INLINE_LAMBDA { run(0, x, detail::sink<Input>(dx)); });
+    context.inside([&]() ATTUNE_INLINE_LAMBDA { run(0, x, dx); });
   }
-
- private:
-  template <class GradientSet>
-  static void backward_one(int i, const auto& parameters, ConstView<Input> x, TapeOf<GradientSet>& tape,
-                           ConstView<Output> dy, auto dx, auto& gradients, ScratchOf<GradientSet>& scratch,
+  static void backward_one(int i, const auto& parameters, ConstView<Input> x, auto& tape,
+                           ConstView<Output> dy, auto dx, auto& gradients, auto& scratch,
                            const auto& context) {
     auto&& layer_tape = tape.layers[i];
     auto&& gradient = gradients.layers[i];
-    auto&& layer_scratch = scratch.template at<EachScratch<GradientSet>, Values::backward_scratch()>();
+    auto&& layer_scratch = scratch.template layer<Values::backward_scratch()>();
     detail::as_step<Layer>(context, 2 * kCount - 1 - i, tape, scratch, [&]() ATTUNE_INLINE_LAMBDA {
       detail::backward_in<Layer>(context, parameters.layers[i], x, layer_tape, dy, dx, gradient,
                                  layer_scratch);

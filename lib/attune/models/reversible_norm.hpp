@@ -191,28 +191,24 @@ struct ReversibleNorm : detail::Passes<ReversibleNorm<ModelType, options>> {
   ATTUNE_INLINE static P load(const auto& matrix, int at) {
     return kernels::load<P>(dense_view(matrix).data + at);
   }
-  // The center of feature j: μ, or its number in the last token, if any is valid.
-  template <class P>
-  ATTUNE_INLINE static P center_of([[maybe_unused]] ConstView<Input> x,
-                                   [[maybe_unused]] const typename Norm::Tape& statistics,
-                                   [[maybe_unused]] int last, int j) {
-    if constexpr (options.subtract_last) {
-      if (last >= 0) return load<P>(x, last * kFeatures + j);
-    }
-    return load<P>(statistics.mean, j);
-  }
-  // n of element `at`, of feature j; with −1 as the last token, (x − μ)/σ.
-  template <class P>
-  ATTUNE_INLINE static P centered(ConstView<Input> x, const typename Norm::Tape& statistics, int last, int at,
-                                  int j) {
-    return kernels::multiply(kernels::subtract(load<P>(x, at), center_of<P>(x, statistics, last, j)),
-                             load<P>(statistics.inverse, j));
-  }
   // The last valid token; −1 if there is none.
   static int last_of(const auto& context) {
     int last = Input::rows - 1;
     while (last >= 0 && !context.template is_valid<Input::rows>(last)) --last;
     return last;
+  }
+  // The centers of the features: their means, or their numbers in the last token, if any is valid.
+  static const Scalar* centers_of(ConstView<Input> x, const typename Norm::Tape& statistics,
+                                  const auto& context) {
+    const int last = options.subtract_last ? last_of(context) : -1;
+    return last >= 0 ? x.data + last * kFeatures : statistics.mean.data();
+  }
+  // n of element `at`, of feature j; around the mean, (x − μ)/σ.
+  template <class P>
+  ATTUNE_INLINE static P centered(ConstView<Input> x, const Scalar* centers,
+                                  const typename Norm::Tape& statistics, int at, int j) {
+    return kernels::multiply(kernels::subtract(load<P>(x, at), kernels::load<P>(centers + j)),
+                             load<P>(statistics.inverse, j));
   }
   // Divided by w + ε².
   template <class P>
@@ -252,40 +248,31 @@ struct ReversibleNorm : detail::Passes<ReversibleNorm<ModelType, options>> {
       return true;
     }
   }
-  // sums(j) = Σ term(at, j) over rows, in rising order.
+  // sums(j) += Σ term(at, j) over rows, in rising order.
   template <class Matrix>
-  static void sum(Features& sums, const auto& context, const auto& term) {
-    sums.set_zero();
-    fold<Matrix>(sums, context, [&]<class P>(const P& total, int at, int j) ATTUNE_INLINE_LAMBDA {
-      return kernels::add(total, term.template operator()<P>(at, j));
-    });
-  }
-  // sums(j) −= term(at, j) for each row.
-  template <class Matrix>
-  static void subtract_sum(Features& sums, const auto& context, const auto& term) {
-    fold<Matrix>(sums, context, [&]<class P>(const P& total, int at, int j) ATTUNE_INLINE_LAMBDA {
-      return kernels::subtract(total, term.template operator()<P>(at, j));
-    });
-  }
-  template <class Matrix>
-  static void fold(Features& sums, const auto& context, const auto& next) {
+  static void add_terms(Features& sums, const auto& context, const auto& term) {
     kernels::for_each_packet<Scalar>(kFeatures, [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
       P total = load<P>(sums, j);
       for (int i = 0; i < Matrix::rows; ++i) {
         if (counts<Matrix>(context, i)) {
-          total = next.template operator()<P>(total, i * kFeatures + j, j);
+          total = kernels::add(total, term.template operator()<P>(i * kFeatures + j, j));
         }
       }
       kernels::store(sums.data() + j, total);
     });
   }
+  template <class Matrix>
+  static void sum(Features& sums, const auto& context, const auto& term) {
+    sums.set_zero();
+    add_terms<Matrix>(sums, context, term);
+  }
 
   // The model's input, n ∘ w + b.
   static void write_input([[maybe_unused]] const auto& parameters, ConstView<Input> x,
                           const typename Norm::Tape& statistics, Input& normalized, const auto& context) {
-    const int last = last_of(context);
+    const Scalar* const centers = centers_of(x, statistics, context);
     each<Input>(context, [&]<class P>(int at, int j) ATTUNE_INLINE_LAMBDA {
-      P value = centered<P>(x, statistics, last, at, j);
+      P value = centered<P>(x, centers, statistics, at, j);
       if constexpr (options.affine) {
         value = kernels::multiply_add(value, load<P>(parameters.norm.weight, j),
                                       load<P>(parameters.norm.bias, j));
@@ -308,29 +295,30 @@ struct ReversibleNorm : detail::Passes<ReversibleNorm<ModelType, options>> {
   ATTUNE_INLINE static void give_back(const auto& parameters, ConstView<Input> x,
                                       const typename Norm::Tape& statistics, ConstView<Output> output,
                                       View<Output> y, const auto& context) {
-    const int last = last_of(context);
+    const Scalar* const centers = centers_of(x, statistics, context);
     each<Output>(context, [&]<class P>(int at, int j) ATTUNE_INLINE_LAMBDA {
       const P deviated = kernels::divide(plain<P>(parameters, output, at, j), load<P>(statistics.inverse, j));
-      kernels::store(y.data + at, kernels::add(deviated, center_of<P>(x, statistics, last, j)));
+      kernels::store(y.data + at, kernels::add(deviated, kernels::load<P>(centers + j)));
     });
   }
   // dw and db, and dm ∘ w in place.
   static void backward_scale(const auto& parameters, ConstView<Input> x, const auto& tape, auto& scratch,
                              const auto& context) {
     Input& dm = scratch.d_normalized;
-    const int last = last_of(context);
+    const Scalar* const centers = centers_of(x, tape.statistics, context);
     context.stage([&] {
       Features& d_weight = scratch.d_affine.products;
       Features& d_bias = scratch.d_affine.gradients;
       sum<Input>(d_weight, context, [&]<class P>(int at, int j) ATTUNE_INLINE_LAMBDA {
-        return kernels::multiply(load<P>(dm, at), centered<P>(x, tape.statistics, last, at, j));
+        return kernels::multiply(load<P>(dm, at), centered<P>(x, centers, tape.statistics, at, j));
       });
-      subtract_sum<Output>(d_weight, context, [&]<class P>(int at, int j) ATTUNE_INLINE_LAMBDA {
-        return kernels::multiply(load<P>(scratch.d_output, at), plain<P>(parameters, tape.output, at, j));
+      add_terms<Output>(d_weight, context, [&]<class P>(int at, int j) ATTUNE_INLINE_LAMBDA {
+        return kernels::negate(
+            kernels::multiply(load<P>(scratch.d_output, at), plain<P>(parameters, tape.output, at, j)));
       });
       sum<Input>(d_bias, context, [&]<class P>(int at, int) ATTUNE_INLINE_LAMBDA { return load<P>(dm, at); });
-      subtract_sum<Output>(d_bias, context, [&]<class P>(int at, int) ATTUNE_INLINE_LAMBDA {
-        return load<P>(scratch.d_output, at);
+      add_terms<Output>(d_bias, context, [&]<class P>(int at, int) ATTUNE_INLINE_LAMBDA {
+        return kernels::negate(load<P>(scratch.d_output, at));
       });
     });
     each<Input>(context, [&]<class P>(int at, int j) ATTUNE_INLINE_LAMBDA {
@@ -352,7 +340,7 @@ struct ReversibleNorm : detail::Passes<ReversibleNorm<ModelType, options>> {
       kernels::for_each_packet<Scalar>(kFeatures, [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
         const int at = i * kFeatures + j;
         const P sum = kernels::multiply_add(
-            centered<P>(x, statistics, -1, at, j), load<P>(scratch.sums.products, j),
+            centered<P>(x, statistics.mean.data(), statistics, at, j), load<P>(scratch.sums.products, j),
             options.subtract_last ? kernels::broadcast<P>(Scalar(0)) : load<P>(scratch.sums.gradients, j));
         kernels::store(dx.data + at, kernels::add(kernels::load<P>(dx.data + at),
                                                   kernels::divide(sum, kernels::broadcast<P>(count))));

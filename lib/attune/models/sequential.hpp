@@ -161,7 +161,7 @@ class Sequential : public detail::Steps<Sequential<Layers...>>, public detail::P
 
   /// Token by token (execution/stream.hpp), if each layer supports it.
   template <int tokens, CacheShape cache>
-  struct Stream {
+  struct Stream : detail::LayerSets<Layers...>::template Streams<tokens, cache> {
    private:
     template <class Each>
     static constexpr bool kInPlace = detail::SameShape<Each>&& detail::StepsInPlace<Each, tokens, cache>;
@@ -171,31 +171,22 @@ class Sequential : public detail::Steps<Sequential<Layers...>>, public detail::P
     static constexpr auto kPlan = detail::Plan(Trace({kFacts<Layers>...}).inference());
 
    public:
-    using Memory = detail::Members<detail::StreamMemoryOf<Layers, cache>...>;
-    static constexpr std::uint64_t kMaxTokens = detail::smallest({detail::kMaxTokens<Layers, cache>...});
     struct Scratch : detail::SequenceScratch<kPlan> {};
     template <int index = 0>
     ATTUNE_INLINE static detail::ForwardResult<Layer<index>> step(
         std::uint64_t position, const auto& parameters, ConstView<detail::StepInput<Layer<index>, tokens>> x,
-        View<detail::StepOutput<Sequential, tokens>> y, Memory& memory, Scratch& scratch,
-        const auto&... more) {
+        View<detail::StepOutput<Sequential, tokens>> y, auto& memory, Scratch& scratch, const auto&... more) {
       const auto to = output<index, detail::StepOutput<Layer<index>, tokens>>(y, scratch, scratch);
       const auto through = [&]() ATTUNE_INLINE_LAMBDA {
         using OfLayer = typename detail::StreamOf<Layer<index>, tokens, cache>::Scratch;
-        auto&& own = parameters.template layer<index>();
-        auto&& layer_memory = detail::member<index>(memory);
-        auto&& layer_scratch = scratch.template at<OfLayer, Values::forward_scratch(index)>();
-        return detail::step_in<Layer<index>, cache, tokens>(position, own, x, to, layer_memory, layer_scratch,
-                                                            more...);
+        auto&& own = scratch.template at<OfLayer, Values::forward_scratch(index)>();
+        return Stream::template step_of<index>(position, parameters, x, to, memory, own, more...);
       };
       return detail::then(through, [&]() ATTUNE_INLINE_LAMBDA {
         if constexpr (index + 1 < kLayers) {
           step<index + 1>(position, parameters, to, y, memory, scratch, more...);
         }
       });
-    }
-    static void remember(const auto& parameters, const auto& remembered, Memory& memory) {
-      detail::LayerSets<Layers...>::template remember<tokens, cache>(parameters, remembered, memory);
     }
   };
 
@@ -354,36 +345,35 @@ class Sequential : public detail::Steps<Sequential<Layers...>>, public detail::P
       auto&& layer_scratch =
           scratch
               .template at<typename MemoryOf<GradientSet, index>::Scratch, Values::backward_scratch(index)>();
+      const auto step = [&](const auto& before, const auto& to) ATTUNE_INLINE_LAMBDA {
+        backward_step<index>(context, tape, scratch, own, before, layer_tape, dy, to, gradient,
+                             layer_scratch);
+      };
+      // The first layer that backward reaches.
+      constexpr int kEnd = detail::larger(
+          kInferred, kWanted<Dx> ? 0 : detail::larger(first, kFirstReached<Gradients, decltype(context)>));
       if constexpr (index == 0) {
-        backward_step<0>(context, tape, scratch, own, x, layer_tape, dy, dx, gradient, layer_scratch);
+        step(x, dx);
       } else {
         const InputOf<index> before(between<Values::output(index - 1)>(tape, scratch));
-        if constexpr (index == kInferred ||
-                      (!kWanted<Dx> &&
-                       detail::larger(first, kFirstReached<Gradients, decltype(context)>) >= index)) {
-          backward_step<index>(context, tape, scratch, own, before, layer_tape, dy, dx, gradient,
-                               layer_scratch);
-          context.stage([&]() ATTUNE_INLINE_LAMBDA { skip_masks_before<index>(tape); });
-        } else {
+        if constexpr (index > kEnd) {
           const OutputOf<index - 1> d_before(between<Values::gradient(index - 1)>(tape, scratch));
-          backward_step<index>(context, tape, scratch, own, before, layer_tape, dy, d_before, gradient,
-                               layer_scratch);
+          step(before, d_before);
           backward_from<index - 1, first>(parameters, x, tape,
                                           ConstView<typename Layer<index - 1>::Output>(d_before), dx,
                                           gradients, scratch, context);
+        } else {
+          step(before, dx);
+          // Layers that backward does not reach also advance to the masks of the next sequence.
+          context.stage([&]() ATTUNE_INLINE_LAMBDA {
+            detail::for_each_index<index>([&]<int unreached>() {
+              auto&& skipped = detail::member<unreached>(tape.layers);
+              skip_masks(skipped, 1);
+            });
+          });
         }
       }
     }
-  }
-
-  // Layers that backward does not reach also advance to the masks of the next sequence.
-  template <int end, class Gradients>
-  static constexpr void skip_masks_before(TapeOf<Gradients>& tape) {
-    detail::for_each_index<kLayers>([&tape]<int index>() {
-      if constexpr (index < end && detail::DropsIn<typename MemoryOf<Gradients, index>::Tape>) {
-        skip_masks(detail::member<index>(tape.layers), 1);
-      }
-    });
   }
 
   static_assert(detail::check_sequence<Layers...>());

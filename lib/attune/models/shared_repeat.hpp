@@ -62,28 +62,20 @@ class SharedRepeat : public detail::Steps<SharedRepeat<count, Layer>>,
   template <class Gradients>
   static constexpr bool kReadsInput = Applications::template kReadsInput<detail::SetOfEach<Gradients>>;
 
- private:
-  static constexpr bool kHasParameters = !std::is_empty_v<Parameters>;
-  // Gradients that are used at once are collected first (execution/own_layer.hpp): a parameter is used after
-  // its last addition only.
-  template <class Gradients>
-  static constexpr bool kCollects = kHasParameters&& detail::UpdatesInSet<Gradients>;
-
- public:
   // Gradients of several sequences in lanes would be added application by application, in another order.
   static constexpr Abilities kAbilities =
       detail::with(Applications::kAbilities, &Abilities::lanes,
-                   kHasParameters ? Lanes::kNone : Applications::kAbilities.lanes, &Abilities::additions,
-                   kHasParameters ? Additions::kMany : Additions::kOnce);
+                   std::is_empty_v<Parameters> ? Applications::kAbilities.lanes : Lanes::kNone,
+                   &Abilities::additions, std::is_empty_v<Parameters> ? Additions::kOnce : Additions::kMany);
 
   /// The tapes of the applications, and the matrices between them that backward reads.
   template <class Gradients>
-    requires(!kCollects<Gradients>)
+    requires(!detail::CollectsAdditions<Layer, Gradients>)
   struct TapeOf : Applications::template TapeOf<detail::SetOfEach<Gradients>> {};
   using Tape = TapeOf<Parameters>;
   /// The layer's scratch, and the other matrices between applications.
   template <class Gradients>
-    requires(!kCollects<Gradients>)
+    requires(!detail::CollectsAdditions<Layer, Gradients>)
   struct ScratchOf : Applications::template ScratchOf<detail::SetOfEach<Gradients>> {};
   using Scratch = ScratchOf<Parameters>;
   using InferenceScratch = typename Applications::InferenceScratch;

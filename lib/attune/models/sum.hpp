@@ -82,25 +82,18 @@ struct Sum : detail::Steps<Sum<Layers...>>, detail::Passes<Sum<Layers...>> {
 
   /// Token by token (execution/stream.hpp), if each layer supports it.
   template <int tokens, CacheShape cache>
-  struct Stream {
-    using Memory = detail::Members<detail::StreamMemoryOf<Layers, cache>...>;
-    static constexpr std::uint64_t kMaxTokens = detail::smallest({detail::kMaxTokens<Layers, cache>...});
+  struct Stream : Sets::template Streams<tokens, cache> {
     struct Scratch {
       detail::StepOutput<Sum, tokens> term;
-      detail::OneOf<typename detail::StreamOf<Layers, tokens, cache>::Scratch...> layers;
+      typename Stream::Scratches layers;
     };
     static void step(std::uint64_t position, const auto& parameters,
                      ConstView<detail::StepInput<Sum, tokens>> x, View<detail::StepOutput<Sum, tokens>> y,
-                     Memory& memory, Scratch& scratch, const auto&... more) {
+                     auto& memory, Scratch& scratch, const auto&... more) {
       add_terms(Context<>{}, y, scratch.term, [&]<int index>(auto to) ATTUNE_INLINE_LAMBDA {
-        auto&& layer_memory = detail::member<index>(memory);
-        detail::step_in<Layer<index>, cache, tokens>(position, parameters.template layer<index>(), x, to,
-                                                     layer_memory, detail::one_of<index>(scratch.layers),
-                                                     more...);
+        Stream::template step_of<index>(position, parameters, x, to, memory,
+                                        detail::one_of<index>(scratch.layers), more...);
       });
-    }
-    static void remember(const auto& parameters, const auto& remembered, Memory& memory) {
-      Sets::template remember<tokens, cache>(parameters, remembered, memory);
     }
   };
 
