@@ -157,18 +157,18 @@ struct DecoderLayerOf
   template <class Set = Parameters, AnyContext Call = Context<>>
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, InferenceScratch& scratch,
                       const Call& context = {}) {
-    if constexpr (check_memory<Call>()) {
-      forward(parameters, x, context.mask().memory, y, scratch, both(context));
-    }
+    with_memory(context, [&](const auto& mask, const auto& contexts) ATTUNE_INLINE_LAMBDA {
+      forward(parameters, x, mask.memory, y, scratch, contexts);
+    });
   }
   /// Training. `y` may not overlap `x`.
   template <class Set = Parameters, detail::TapesBranches AnyTape, class AnyScratch,
             AnyContext Call = Context<>>
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, AnyTape& tape,
                       AnyScratch& scratch, const Call& context = {}) {
-    if constexpr (check_memory<Call>()) {
-      forward(parameters, x, context.mask().memory, y, tape, scratch, both(context));
-    }
+    with_memory(context, [&](const auto& mask, const auto& contexts) ATTUNE_INLINE_LAMBDA {
+      forward(parameters, x, mask.memory, y, tape, scratch, contexts);
+    });
   }
   /// dx from dy, overwritten; gradients accumulate, also of the memory. Uses up the tape. `dx`
   /// may be `dy`.
@@ -176,40 +176,32 @@ struct DecoderLayerOf
             class AnyScratch, AnyContext Call = Context<>>
   static void backward(const Set& parameters, ConstView<Input> x, AnyTape& tape, ConstView<Output> dy,
                        Dx&& dx, Gradients& gradients, AnyScratch& scratch, const Call& context = {}) {
-    if constexpr (check_memory<Call>()) {
-      const auto& mask = context.mask();
-      const auto contexts = both(context);
+    with_memory(context, [&](const auto& mask, const auto& contexts) ATTUNE_INLINE_LAMBDA {
       context.inside([&]() ATTUNE_INLINE_LAMBDA {
         backward(parameters, x, mask.memory, tape, dy, dx, mask.own, gradients, scratch, contexts);
       });
       detail::add_to<Memory>(contexts.cross.keys(), mask.own, mask.d_memory);
-    }
+    });
   }
 
  private:
-  // Whether the context has a memory of this layer's shape.
+  // Calls body(mask, contexts) with the mask, which has the memory, and the contexts of a call by hand.
   template <class Call>
-  static constexpr bool check_memory() {
+  ATTUNE_INLINE static void with_memory(const Call& context, const auto& body) {
     constexpr bool kGiven = requires { typename Call::Mask::GivenMemory; };
     static_assert(detail::Holds<kGiven>,
                   "attune::DecoderLayer: the layer has no memory; put it into the Decoder of "
                   "EncoderDecoder<Encoder, Decoder>, or pass the memory to its functions");
-    if constexpr (kGiven) {
-      return std::is_same_v<typename Call::Mask::GivenMemory, Memory>;  // EncoderDecoder tells
-    } else {
-      return false;
+    // EncoderDecoder tells of a memory of another shape.
+    if constexpr (requires { requires std::is_same_v<typename Call::Mask::GivenMemory, Memory>; }) {
+      const auto& mask = context.mask();
+      using OfMemory = std::remove_cvref_t<decltype(mask.memory_mask)>;
+      if constexpr (kMasks<OfMemory>) {
+        detail::check_fit<detail::kAbilities<CrossAttention>.scores, OfMemory>();
+      }
+      body(mask, DecoderContext{context.with_mask(mask.of_tokens()),
+                                context.unmasked().with_keys(mask.keys).with_mask(mask.memory_mask)});
     }
-  }
-  // The context of a call by hand.
-  template <class Call>
-  ATTUNE_INLINE static constexpr auto both(const Call& context) {
-    const auto& mask = context.mask();
-    using OfMemory = std::remove_cvref_t<decltype(mask.memory_mask)>;
-    if constexpr (kMasks<OfMemory>) {
-      detail::check_fit<detail::kAbilities<CrossAttention>.scores, OfMemory>();
-    }
-    return DecoderContext{context.with_mask(mask.of_tokens()),
-                          context.unmasked().with_keys(mask.keys).with_mask(mask.memory_mask)};
   }
 };
 

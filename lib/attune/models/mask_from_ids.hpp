@@ -233,8 +233,12 @@ struct MaskFromIds : detail::Steps<MaskFromIds<ModelType, options>>,
   friend detail::Passes<MaskFromIds>;
   ATTUNE_INLINE static Status run(const auto& context, const auto& parameters, const auto& ids, const auto& y,
                                   auto& scratch, auto&... tape) {
-    return checked(ids, context, [&](const auto& masked) ATTUNE_INLINE_LAMBDA {
-      return detail::forward_in<Model>(masked, parameters, ids, y, tape..., scratch);
+    return masked(ids, context, [&](const auto& own) ATTUNE_INLINE_LAMBDA {
+      const Status status = context.answer([&]() ATTUNE_INLINE_LAMBDA {
+        return Padding::has_keys(ids.data(), context) ? Status::kOk : Status::kPaddingToken;
+      });
+      if (status != Status::kOk) return status;
+      return detail::forward_in<Model>(own, parameters, ids, y, tape..., scratch);
     });
   }
   ATTUNE_INLINE static void run_backward(const auto& context, const auto& parameters, const auto& ids,
@@ -246,24 +250,12 @@ struct MaskFromIds : detail::Steps<MaskFromIds<ModelType, options>>,
   }
   template <class Call, class Body>
   ATTUNE_INLINE static decltype(auto) masked(ConstView<Input> ids, const Call& context, const Body& body) {
+    static_assert(
+        detail::Holds<(!detail::IsEncoderDecoder<Model> || std::is_same_v<typename Call::Mask, NoMask>)>,
+        "attune::MaskFromIds: an EncoderDecoder whose ids give the masks takes no other mask");
     const auto own = Padding::mask(ids.data());
-    if constexpr (std::is_same_v<typename Call::Mask, NoMask>) {
-      return body(context.with_mask(own));
-    } else {
-      static_assert(detail::Holds<!detail::IsEncoderDecoder<Model>>,
-                    "attune::MaskFromIds: an EncoderDecoder whose ids give the masks takes no other mask");
-      const auto both = context.mask() && own;
-      return body(context.with_mask(both));
-    }
-  }
-  template <class Call, class Body>
-  ATTUNE_INLINE static Status checked(ConstView<Input> ids, const Call& context, const Body& body) {
-    return masked(ids, context, [&](const auto& own) ATTUNE_INLINE_LAMBDA {
-      const Status status = context.answer([&]() ATTUNE_INLINE_LAMBDA {
-        return Padding::has_keys(ids.data(), context) ? Status::kOk : Status::kPaddingToken;
-      });
-      return status == Status::kOk ? body(own) : status;
-    });
+    const auto& both = detail::both_masks(context.mask(), own);
+    return body(context.with_mask(both));
   }
 };
 
