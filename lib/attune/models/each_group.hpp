@@ -88,14 +88,10 @@ struct EachGroup : detail::Passes<EachGroup<groups, LayerType>> {
   /// The layer's scratch for a group.
   template <class Gradients>
     requires(!detail::CollectsAdditions<Layer, Gradients>)
-  struct ScratchOf {
-    [[no_unique_address]] detail::ScratchOf<Layer, Gradients> layer;
-  };
+  using ScratchOf = detail::ScratchOf<Layer, Gradients>;
   using Scratch = ScratchOf<Parameters>;
   /// The layer's scratch for a group.
-  struct InferenceScratch {
-    [[no_unique_address]] typename Layer::InferenceScratch layer;
-  };
+  using InferenceScratch = typename Layer::InferenceScratch;
 
   /// `y` and `dx` may be `x` if the layer allows it, `y` in inference only. `dx` may not overlap `dy`.
   using detail::Passes<EachGroup>::forward, detail::Passes<EachGroup>::backward;
@@ -109,7 +105,7 @@ struct EachGroup : detail::Passes<EachGroup<groups, LayerType>> {
       const auto run_group = [&](auto&&... own) ATTUNE_INLINE_LAMBDA {
         detail::forward_in<Layer>(
             within, parameters, detail::part_of<typename Layer::Input>(x, group * Layer::Input::rows),
-            detail::part_of<typename Layer::Output>(y, group * Layer::Output::rows), own..., scratch.layer);
+            detail::part_of<typename Layer::Output>(y, group * Layer::Output::rows), own..., scratch);
       };
       run_group(tape.layers[group]...);
     });
@@ -123,7 +119,7 @@ struct EachGroup : detail::Passes<EachGroup<groups, LayerType>> {
       detail::backward_in<Layer>(
           within, parameters, detail::part_of<typename Layer::Input>(x, group * Layer::Input::rows), own,
           detail::part_of<typename Layer::Output>(dy, group * Layer::Output::rows),
-          detail::part_of<typename Layer::Input>(dx, group * Layer::Input::rows), gradients, scratch.layer);
+          detail::part_of<typename Layer::Input>(dx, group * Layer::Input::rows), gradients, scratch);
     });
   }
   // The context of a group, which has no mask and all of its tokens.

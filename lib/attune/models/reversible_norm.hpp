@@ -168,8 +168,7 @@ struct ReversibleNorm : detail::Passes<ReversibleNorm<ModelType, options>> {
       }
       detail::backward_in<Norm>(context, kNone, x, statistics, d_model, dx, none, scratch.sums);
       context.stage([&] {
-        sum<Output>(scratch.sums.gradients, context,
-                    [&]<class P>(int at, int) ATTUNE_INLINE_LAMBDA { return load<P>(dy, at); });
+        sum<Output>(scratch.sums.gradients, context, elements(dy));
         sum<Output>(scratch.sums.products, context, [&]<class P>(int at, int j) ATTUNE_INLINE_LAMBDA {
           return kernels::multiply(load<P>(dy, at), plain<P>(parameters, tape.output, at, j));
         });
@@ -248,6 +247,10 @@ struct ReversibleNorm : detail::Passes<ReversibleNorm<ModelType, options>> {
       return true;
     }
   }
+  // The terms of a sum of elements.
+  static auto elements(const auto& matrix) {
+    return [&matrix]<class P>(int at, int) ATTUNE_INLINE_LAMBDA { return load<P>(matrix, at); };
+  }
   // sums(j) += Σ term(at, j) over rows, in rising order.
   template <class Matrix>
   static void add_terms(Features& sums, const auto& context, const auto& term) {
@@ -282,8 +285,7 @@ struct ReversibleNorm : detail::Passes<ReversibleNorm<ModelType, options>> {
   }
   // dn of the mean from dn of the last token, which is subtracted from every token.
   static void backward_center(View<Input> gradient, Features& sums, const auto& context) {
-    sum<Input>(sums, context,
-               [&]<class P>(int at, int) ATTUNE_INLINE_LAMBDA { return load<P>(gradient, at); });
+    sum<Input>(sums, context, elements(gradient));
     const int last = last_of(context);
     if (last < 0) return;
     Scalar* const row = gradient.data + last * kFeatures;
@@ -316,7 +318,7 @@ struct ReversibleNorm : detail::Passes<ReversibleNorm<ModelType, options>> {
         return kernels::negate(
             kernels::multiply(load<P>(scratch.d_output, at), plain<P>(parameters, tape.output, at, j)));
       });
-      sum<Input>(d_bias, context, [&]<class P>(int at, int) ATTUNE_INLINE_LAMBDA { return load<P>(dm, at); });
+      sum<Input>(d_bias, context, elements(dm));
       add_terms<Output>(d_bias, context, [&]<class P>(int at, int) ATTUNE_INLINE_LAMBDA {
         return kernels::negate(load<P>(scratch.d_output, at));
       });
