@@ -188,8 +188,7 @@ struct DecoderLayerOf
   // Calls body(mask, contexts) with the mask, which has the memory, and the contexts of a call by hand.
   template <class Call>
   ATTUNE_INLINE static void with_memory(const Call& context, const auto& body) {
-    constexpr bool kGiven = requires { typename Call::Mask::GivenMemory; };
-    static_assert(detail::Holds<kGiven>,
+    static_assert(detail::Holds<(requires { typename Call::Mask::GivenMemory; })>,
                   "attune::DecoderLayer: the layer has no memory; put it into the Decoder of "
                   "EncoderDecoder<Encoder, Decoder>, or pass the memory to its functions");
     // EncoderDecoder tells of a memory of another shape.

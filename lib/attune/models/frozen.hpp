@@ -227,9 +227,8 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>>,
   template <class Call>
   ATTUNE_INLINE static void run_backward(const Call& context, const auto& trained, const auto& x, auto& tape,
                                          const auto& dy, const auto& dx, auto& gradients, auto& scratch) {
-    constexpr bool kReached =
-        kWanted<decltype(dx)> || (detail::GivesMemoryGradient<Call> && detail::attends_to_memory<Layer>());
-    if constexpr (kFrozen && !kReached) {
+    if constexpr (kFrozen && !kWanted<decltype(dx)> &&
+                  !(detail::GivesMemoryGradient<Call> && detail::attends_to_memory<Layer>())) {
       detail::skip_unreached(context, tape);
     } else {
       static_assert(detail::Holds<(!kFrozen || detail::HasSets<Layer>)>,

@@ -37,11 +37,8 @@ struct LinearProbeOf<Sequential<Layers...>, kConstants> {
   static constexpr int kHead = larger(0, last_true({!std::is_empty_v<typename Layers::Parameters>...}));
   template <int index, class Layer = typename Model::template Layer<index>>
   static constexpr auto kOfLayer = [] {
-    if constexpr (std::is_empty_v<typename Layer::Parameters>) {
-      return typename Layer::Parameters{};
-    } else {
-      return references_to<Layer>(kConstants.template layer<index>());
-    }
+    const auto& set = kConstants.template layer<index>();  // a value if it is empty
+    return references_to<Layer>(set);
   }();
   template <int first, int index, class Layer = typename Model::template Layer<index>>
   struct Part {

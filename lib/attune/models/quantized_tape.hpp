@@ -127,9 +127,8 @@ struct WithQuantizedTape<EncoderDecoder<Encoder, Decoder>, precision, input> {
 /// Whether packing may save memory.
 template <class Layer, TapePrecision precision>
 constexpr bool check_packing() {
-  constexpr bool kMadeOfLayers = !requires { WithQuantizedTape<Layer, precision>::kPacks; };
   static_assert(
-      Holds<(kMadeOfLayers || RunsByBranches<Layer>)>,
+      Holds<(RunsByBranches<Layer> || !requires { WithQuantizedTape<Layer, precision>::kPacks; })>,
       "attune::QuantizedTape: packing the tape of a single layer saves nothing; use QuantizedTape on the "
       "whole model, and .keep_weights = false in attention");
   return true;

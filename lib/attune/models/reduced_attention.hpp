@@ -119,10 +119,6 @@ struct ReducedAttention : detail::Steps<ReducedAttention<ReductionType, Attentio
   static constexpr bool kOfInput = detail::kIsIdentity<Queries>;
   template <class Gradients>
   using MemoryOf = typename Sets::template MemoryOf<Gradients>;
-  // Whether the gradient of q(x) overwrites q(x), which backward reads again with UpdateInBackward.
-  template <class Gradients>
-  static constexpr bool kReplacesQueries =
-      detail::GradientReplacesInput<Attention, typename MemoryOf<Gradients>::template Of<1>>;
 
  public:
   /// Whether backward reads x.
@@ -139,8 +135,10 @@ struct ReducedAttention : detail::Steps<ReducedAttention<ReductionType, Attentio
   template <class Gradients>
   struct ScratchOf {
     Memory d_memory;
-    [[no_unique_address]] std::conditional_t<kOfInput || kReplacesQueries<Gradients>, NoGradient,
-                                             typename Queries::Output>
+    // The gradient of q(x), unless it overwrites q(x), which backward reads again with UpdateInBackward.
+    [[no_unique_address]] std::conditional_t<
+        kOfInput || detail::GradientReplacesInput<Attention, typename MemoryOf<Gradients>::template Of<1>>,
+        NoGradient, typename Queries::Output>
         d_query;
     detail::OneOf<Memory, Input> gradient;
     typename MemoryOf<Gradients>::Scratches layers;
@@ -182,13 +180,15 @@ struct ReducedAttention : detail::Steps<ReducedAttention<ReductionType, Attentio
                                          auto& scratch) {
     detail::check_whole_sequence<std::remove_cvref_t<decltype(context)>>();
     const auto& whole = context.unmasked();
-    const auto trains = [&]<int index>() {
-      return !std::is_empty_v<std::remove_cvref_t<decltype(gradients.template layer<index>())>>;
+    constexpr auto kReaches = []<int index>() {
+      using Own = decltype(std::declval<decltype(gradients)>().template layer<index>());
+      return kWanted<decltype(dx)> || !std::is_empty_v<std::remove_cvref_t<Own>>;
     };
-    constexpr bool kGives = kWanted<decltype(dx)>;
-    constexpr bool kReduces = kGives || trains.template operator()<0>();
-    constexpr bool kAsks = !kOfInput && (kGives || trains.template operator()<2>());
-    const View<Memory> d_memory(scratch.d_memory), d_value(detail::one_of<0>(scratch.gradient));
+    constexpr bool kReduces = kReaches.template operator()<0>();
+    constexpr bool kAsks = !kOfInput && kReaches.template operator()<2>();
+    const auto d_memory = detail::first_if<kReduces>(View<Memory>(scratch.d_memory), NoGradient{});
+    const auto d_value =
+        detail::first_if<kReduces>(View<Memory>(detail::one_of<0>(scratch.gradient)), NoGradient{});
     const auto d_query = [&] {
       if constexpr (kOfInput) {
         return dx;
@@ -202,28 +202,25 @@ struct ReducedAttention : detail::Steps<ReducedAttention<ReductionType, Attentio
       auto&& attention_tape = detail::member<1>(tape.layers);
       auto&& attention_gradients = gradients.template layer<1>();
       Attention::backward(parameters.template layer<1>(), detail::output_of<Queries>(x, tape.queries),
-                          tape.memory, tape.memory, attention_tape, dy, d_query,
-                          detail::first_if<kReduces>(d_memory, NoGradient{}),
-                          detail::first_if<kReduces>(d_value, NoGradient{}), attention_gradients,
-                          detail::one_of<1>(scratch.layers), whole);
+                          tape.memory, tape.memory, attention_tape, dy, d_query, d_memory, d_value,
+                          attention_gradients, detail::one_of<1>(scratch.layers), whole);
     });
+    detail::add_to<Memory>(whole, d_value, d_memory);
+    const auto backward_layer = [&]<int index, bool reached>(const auto& d_output,
+                                                             const auto& d_input) ATTUNE_INLINE_LAMBDA {
+      if constexpr (reached) {
+        using Given = ConstView<typename Sets::template Layer<index>::Output>;
+        Sets::template backward<index>(whole, parameters, x, tape.layers, Given(d_output), d_input, gradients,
+                                       scratch.layers);
+      } else {
+        detail::skip_unreached(whole, detail::member<index>(tape.layers));
+      }
+    };
     // The dx of the layer that runs last, in the memory of d_value.
-    const auto term =
-        detail::first_if<kGives>(View<Input>(detail::one_of<1>(scratch.gradient)), NoGradient{});
-    if constexpr (kReduces) {
-      detail::add_to<Memory>(whole, d_value, d_memory);
-      Sets::template backward<0>(whole, parameters, x, tape.layers, ConstView<Memory>(d_memory),
-                                 detail::first_if<kOfInput>(term, dx), gradients, scratch.layers);
-    } else {
-      detail::skip_unreached(whole, detail::member<0>(tape.layers));
-    }
-    if constexpr (kAsks) {
-      Sets::template backward<2>(whole, parameters, x, tape.layers,
-                                 ConstView<typename Attention::Input>(d_query), term, gradients,
-                                 scratch.layers);
-    } else {
-      detail::skip_unreached(whole, detail::member<2>(tape.layers));
-    }
+    const auto term = detail::first_if<kWanted<decltype(dx)>>(
+        View<Input>(detail::one_of<1>(scratch.gradient)), NoGradient{});
+    backward_layer.template operator()<0, kReduces>(d_memory, detail::first_if<kOfInput>(term, dx));
+    backward_layer.template operator()<2, kAsks>(d_query, term);
     detail::add_to<Input>(whole, term, dx);
   }
 };

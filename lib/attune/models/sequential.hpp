@@ -164,10 +164,10 @@ class Sequential : public detail::Steps<Sequential<Layers...>>, public detail::P
   struct Stream : detail::LayerSets<Layers...>::template Streams<tokens, cache> {
    private:
     template <class Each>
-    static constexpr bool kInPlace = detail::SameShape<Each>&& detail::StepsInPlace<Each, tokens, cache>;
-    template <class Each>
-    static constexpr auto kFacts = kInferredFacts<typename detail::StreamOf<Each, tokens, cache>::Scratch,
-                                                  detail::StepOutput<Each, tokens>, kInPlace<Each>>;
+    static constexpr auto kFacts =
+        kInferredFacts<typename detail::StreamOf<Each, tokens, cache>::Scratch,
+                       detail::StepOutput<Each, tokens>,
+                       (detail::SameShape<Each> && detail::StepsInPlace<Each, tokens, cache>)>;
     static constexpr auto kPlan = detail::Plan(Trace({kFacts<Layers>...}).inference());
 
    public:

@@ -63,11 +63,11 @@ struct StackInference {
 
   // Otherwise the first branch writes to y. The others write to their own buffer, unless all of them may
   // overwrite their input.
-  static constexpr bool kBuffers =
-      !kOutputMayBeInput && last_true({!Branches::kAbilities.output_may_be_input...}) > 0;
   struct Scratch {
     Tokens tokens;
-    [[no_unique_address]] MemberIf<kBuffers, Tokens, 21> branch;
+    [[no_unique_address]] MemberIf<
+        !kOutputMayBeInput && (last_true({!Branches::kAbilities.output_may_be_input...}) > 0), Tokens, 21>
+        branch;
     OneOf<typename Branches::InferenceScratch...> branches;
 
     View<Tokens> output() { return existing(branch, tokens); }
