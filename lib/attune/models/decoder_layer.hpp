@@ -157,18 +157,19 @@ struct DecoderLayerOf
   template <class Set = Parameters, AnyContext Call = Context<>>
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, InferenceScratch& scratch,
                       const Call& context = {}) {
-    with_memory(context, [&](const auto& mask, const auto& contexts) ATTUNE_INLINE_LAMBDA {
-      forward(parameters, x, mask.memory, y, scratch, contexts);
-    });
+    with_memory<check_memory<Call>()>(
+        context, [&](const auto& mask, const auto& contexts)
+                     ATTUNE_INLINE_LAMBDA { forward(parameters, x, mask.memory, y, scratch, contexts); });
   }
   /// Training. `y` may not overlap `x`.
   template <class Set = Parameters, detail::TapesBranches AnyTape, class AnyScratch,
             AnyContext Call = Context<>>
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, AnyTape& tape,
                       AnyScratch& scratch, const Call& context = {}) {
-    with_memory(context, [&](const auto& mask, const auto& contexts) ATTUNE_INLINE_LAMBDA {
-      forward(parameters, x, mask.memory, y, tape, scratch, contexts);
-    });
+    with_memory<check_memory<Call>()>(context,
+                                      [&](const auto& mask, const auto& contexts) ATTUNE_INLINE_LAMBDA {
+                                        forward(parameters, x, mask.memory, y, tape, scratch, contexts);
+                                      });
   }
   /// dx from dy, overwritten; gradients accumulate, also of the memory. Uses up the tape. `dx`
   /// may be `dy`.
@@ -176,23 +177,28 @@ struct DecoderLayerOf
             class AnyScratch, AnyContext Call = Context<>>
   static void backward(const Set& parameters, ConstView<Input> x, AnyTape& tape, ConstView<Output> dy,
                        Dx&& dx, Gradients& gradients, AnyScratch& scratch, const Call& context = {}) {
-    with_memory(context, [&](const auto& mask, const auto& contexts) ATTUNE_INLINE_LAMBDA {
-      context.inside([&]() ATTUNE_INLINE_LAMBDA {
-        backward(parameters, x, mask.memory, tape, dy, dx, mask.own, gradients, scratch, contexts);
-      });
-      detail::add_to<Memory>(contexts.cross.keys(), mask.own, mask.d_memory);
-    });
+    with_memory<check_memory<Call>()>(
+        context, [&](const auto& mask, const auto& contexts) ATTUNE_INLINE_LAMBDA {
+          context.inside([&]() ATTUNE_INLINE_LAMBDA {
+            backward(parameters, x, mask.memory, tape, dy, dx, mask.own, gradients, scratch, contexts);
+          });
+          detail::add_to<Memory>(contexts.cross.keys(), mask.own, mask.d_memory);
+        });
   }
 
  private:
-  // Calls body(mask, contexts) with the mask, which has the memory, and the contexts of a call by hand.
+  // Whether the context has a memory of this layer's shape. EncoderDecoder tells of another shape.
   template <class Call>
-  ATTUNE_INLINE static void with_memory(const Call& context, const auto& body) {
+  static constexpr bool check_memory() {
     static_assert(detail::Holds<(requires { typename Call::Mask::GivenMemory; })>,
                   "attune::DecoderLayer: the layer has no memory; put it into the Decoder of "
                   "EncoderDecoder<Encoder, Decoder>, or pass the memory to its functions");
-    // EncoderDecoder tells of a memory of another shape.
-    if constexpr (requires { requires std::is_same_v<typename Call::Mask::GivenMemory, Memory>; }) {
+    return requires { requires std::is_same_v<typename Call::Mask::GivenMemory, Memory>; };
+  }
+  // Calls body(mask, contexts) with the mask, which has the memory, and the contexts of a call by hand.
+  template <bool given>
+  ATTUNE_INLINE static void with_memory(const auto& context, const auto& body) {
+    if constexpr (given) {
       const auto& mask = context.mask();
       using OfMemory = std::remove_cvref_t<decltype(mask.memory_mask)>;
       if constexpr (kMasks<OfMemory>) {
