@@ -30,6 +30,23 @@ struct ScaleShape {
   bool shared = false;    // one factor for all features: ReZero, which starts at 0
 };
 
+namespace detail {
+
+/// `count` factors, initially all shape.initial. They are trained with norms (BiasesAndNorms).
+template <class Scalar, auto shape, int count, template <class, int, int> class Matrix,
+          template <class, int, int> class Vector>
+struct InitialFactors {
+  using Form = attune::Form<Matrix, Vector>;
+  [[no_unique_address]] Vector<Scalar, 1, count> weight;
+  ATTUNE_VISITED_FIELDS(NormWeight(weight))
+  template <class Initializer>
+  void initialize(const Initializer&, Rng&) {
+    fill(weight, Scalar(static_cast<kernels::Real<Scalar>>(shape.initial)));
+  }
+};
+
+}  // namespace detail
+
 /// y = x ∘ w, for x[rows, d_model], w[1, d_model] or one factor w[1, 1], y[rows, d_model]. No tape.
 template <ScaleShape scale_shape, class ScalarType = float>
 struct LayerScale : detail::Tapeless<LayerScale<scale_shape, ScalarType>>, detail::InputReadForWeight {
@@ -53,16 +70,8 @@ struct LayerScale : detail::Tapeless<LayerScale<scale_shape, ScalarType>>, detai
 
   /// The factors, initially all `initial`. They are trained with norms (BiasesAndNorms).
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
-  struct ParametersOf {
-    using Form = attune::Form<Matrix, Vector>;
-    [[no_unique_address]] Vector<Scalar, 1, shape.shared ? 1 : shape.d_model> weight;
-    ATTUNE_VISITED_FIELDS(NormWeight(weight))
-    /// Sets all factors to `initial`.
-    template <class Initializer>
-    void initialize(const Initializer&, Rng&) {
-      detail::fill(weight, Scalar(static_cast<kernels::Real<Scalar>>(shape.initial)));
-    }
-  };
+  using ParametersOf =
+      detail::InitialFactors<Scalar, shape, shape.shared ? 1 : shape.d_model, Matrix, Vector>;
   using Parameters = ParametersOf<Tensor>;
 
   /// y[rows, d_model] of x[rows, d_model]. `y` may be `x`, but backward then has no input.

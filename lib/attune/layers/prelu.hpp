@@ -10,6 +10,7 @@
 #include <attune/execution/layer.hpp>
 #include <attune/execution/stream.hpp>
 #include <attune/kernels/ops/prelu.hpp>
+#include <attune/layers/layer_scale.hpp>
 #include <attune/layers/tapeless.hpp>
 #include <attune/weights/gradient_rows.hpp>
 #include <attune/weights/weights.hpp>
@@ -49,16 +50,7 @@ struct Prelu : detail::Tapeless<Prelu<prelu_shape, ScalarType>> {
 
   /// The slopes, initially all `initial`. They are trained with norms (BiasesAndNorms).
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
-  struct ParametersOf {
-    using Form = attune::Form<Matrix, Vector>;
-    [[no_unique_address]] Vector<Scalar, 1, shape.slopes> weight;
-    ATTUNE_VISITED_FIELDS(NormWeight(weight))
-    /// Sets all slopes to `initial`.
-    template <class Initializer>
-    void initialize(const Initializer&, Rng&) {
-      detail::fill(weight, Scalar(static_cast<kernels::Real<Scalar>>(shape.initial)));
-    }
-  };
+  using ParametersOf = detail::InitialFactors<Scalar, shape, shape.slopes, Matrix, Vector>;
   using Parameters = ParametersOf<Tensor>;
 
   /// y[rows, d_model] of x[rows, d_model]. `y` may be `x`, but backward then has no input.
