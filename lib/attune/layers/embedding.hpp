@@ -28,16 +28,6 @@ struct EmbeddingShape {
   int padding = -1;  // the padding id: its row has no gradient (PyTorch: padding_idx); −1: none
 };
 
-namespace detail {
-
-/// A row of a table, or of its gradient.
-template <class Scalar, int d_model>
-struct EmbeddingRow {
-  Tensor<Scalar, 1, d_model> values;
-};
-
-}  // namespace detail
-
 /// Token embedding: y[seq_len, d_model], a row of the table for each id. An invalid id returns kInvalidToken,
 /// and nothing is written.
 template <EmbeddingShape shape, class ScalarType = float>
@@ -81,7 +71,7 @@ struct Embedding : detail::Tapeless<Embedding<shape, ScalarType>> {
   using Base::forward;
   using typename Base::Tape, typename Base::InferenceScratch;
   /// The sum of dy over the tokens of one id.
-  using Scratch = detail::EmbeddingRow<Scalar, shape.d_model>;
+  using Scratch = Tensor<Scalar, 1, shape.d_model>;
 
   /// y[seq_len, d_model] of seq_len ids. An id outside [0, vocabulary) returns Status::kInvalidToken, and
   /// nothing is written. In slices, the slice that reads the ids returns the error.
@@ -115,13 +105,13 @@ struct Embedding : detail::Tapeless<Embedding<shape, ScalarType>> {
   /// The same for some rows of the gradient, starting at row `first`. The ids must be valid.
   static void add_to_rows(ConstView<Input> ids, ConstView<Output> dy, int first, const auto& rows,
                           Scratch& scratch, auto tokens) {
-    Scalar* total = scratch.values.data();
+    Scalar* total = scratch.data();
     for (int i = 0; i < tokens; ++i) {
       const int id = id_of(ids, i);
       ATTUNE_ASSERT(id >= 0 && id < shape.vocabulary, "Embedding: backward of an id that forward refuses");
       if (id < first || id >= first + rows.rows || id == shape.padding) continue;
       if (first_token(ids, id) < i) continue;
-      scratch.values.set_zero();
+      scratch.set_zero();
       for (int j = i; j < tokens; ++j) {
         if (id_of(ids, j) == id) kernels::add_to(shape.d_model, dy.data + j * shape.d_model, total);
       }
@@ -147,8 +137,8 @@ struct Embedding : detail::Tapeless<Embedding<shape, ScalarType>> {
   static void add(const auto& parameters, ConstView<Input> ids, View<Output> y, Scratch& scratch,
                   auto tokens) {
     for (int i = 0; i < tokens; ++i) {
-      look_up(parameters.weight, id_of(ids, i), scratch.values.data());
-      kernels::add_to(shape.d_model, scratch.values.data(), y.data + i * shape.d_model);
+      look_up(parameters.weight, id_of(ids, i), scratch.data());
+      kernels::add_to(shape.d_model, scratch.data(), y.data + i * shape.d_model);
     }
   }
 
