@@ -225,7 +225,7 @@ struct AttentionHeads {
     using Rows = MatrixView<Scalar, rows, kKeys>;
     template <int rows>
     Rows<rows> kept(const Rows<rows>& weights) const {
-      if constexpr (kMoves) {
+      if constexpr (shape.num_keys() > shape.kv_len && std::is_same_v<At, int>) {  // they move
         copy_n(weights.data, rows * kKeys, storage);
         drop_in_place(Rows<rows>(storage));
       } else {
@@ -245,7 +245,6 @@ struct AttentionHeads {
     }
 
    private:
-    static constexpr bool kMoves = kAppended<shape> > 0 && std::is_same_v<At, int>;
     template <int rows>
     void drop_in_place(const Rows<rows>& weights) const {
       auto draws = rng;
