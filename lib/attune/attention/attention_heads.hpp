@@ -110,7 +110,7 @@ struct AttentionHeads {
         key_gradients.move_to(context.keys().first(k), context.keys().first(v), context);
       }
     });
-    WeightDropout::next(tape.dropout, context);
+    if constexpr (WeightDropout::kDrops) context.stage([&] { tape.dropout.skip(1); });
   }
   /// The context of all products in backward, from one check that every operand is finite. `inputs` are the
   /// token matrices read by its other products.

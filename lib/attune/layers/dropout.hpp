@@ -200,10 +200,6 @@ struct Dropout : detail::InputUnread {
   template <class Dx, AnyContext Call = Context<>>
   static void backward([[maybe_unused]] Tape& tape, ConstView<Output> dy, Dx&& dx, const Call& context = {}) {
     detail::if_wanted<Input>(dx, [&](View<Input> to) ATTUNE_INLINE_LAMBDA { apply(dy, tape, to, context); });
-    next(tape, context);
-  }
-  /// Moves the tape to the next sequence's mask.
-  static void next([[maybe_unused]] Tape& tape, [[maybe_unused]] const auto& context) {
     if constexpr (kDrops) context.stage([&]() ATTUNE_INLINE_LAMBDA { tape.skip(1); });
   }
 
