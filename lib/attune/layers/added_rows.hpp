@@ -11,7 +11,7 @@ namespace detail {
 template <class Self, int seq_len, int d_model, class ScalarType>
 struct AddedRows : Tapeless<Self>, InputUnread {
   using Scalar = ScalarType;
-  using Input = Tensor<Scalar, seq_len, d_model>;
+  using Input = Tensor<Scalar, at_least_one(seq_len), at_least_one(d_model)>;
   using Output = Input;
   static constexpr Abilities kAbilities = kInPlaceByToken;
 

@@ -25,14 +25,13 @@ struct FeatureBiasShape {
 
 /// y[rows, d_model] = x[rows, d_model] + b[1, d_model]. No tape.
 template <FeatureBiasShape bias_shape, class ScalarType = float>
-struct FeatureBias
-    : detail::AddedRows<FeatureBias<bias_shape, ScalarType>, detail::at_least_one(bias_shape.rows),
-                        detail::at_least_one(bias_shape.d_model), ScalarType> {
+struct FeatureBias : detail::AddedRows<FeatureBias<bias_shape, ScalarType>, bias_shape.rows,
+                                       bias_shape.d_model, ScalarType> {
   static_assert(detail::Holds<(bias_shape.rows > 0 && bias_shape.d_model > 0)>,
                 "attune::FeatureBias: rows and d_model must be positive; set both in FeatureBiasShape");
   static constexpr FeatureBiasShape shape =
       detail::at_least_one(bias_shape, &FeatureBiasShape::rows, &FeatureBiasShape::d_model);
-  using Base = detail::AddedRows<FeatureBias, shape.rows, shape.d_model, ScalarType>;
+  using Base = detail::AddedRows<FeatureBias, bias_shape.rows, bias_shape.d_model, ScalarType>;
   using Scalar = ScalarType;
   using Base::forward, Base::backward;
   using typename Base::Input, typename Base::Output;
