@@ -198,8 +198,8 @@ struct Adam : OptimizerStep<Adam<variant, ScalarType>> {
   }
   /// Calls body(m if it exists, v). A step may update all tensors as one.
   template <class Parameters>
-  ATTUNE_INLINE static void with_sets_of_moments(Moments<Parameters>& moments,
-                                                 const auto& body) requires(kInScalars) {
+  ATTUNE_INLINE static void sets_of_moments(Moments<Parameters>& moments,
+                                            const auto& body) requires(kInScalars) {
     with_moments(moments, body);
   }
   /// Calls visitor(path, tensor of each set…, tensor of m if it exists, tensor of v).

@@ -32,7 +32,7 @@
 //                                               // tensor; 0: it takes a whole tensor; default: 1
 //   // Calls body(set…) with kMoments Parameters, if all parameters update alike: update() may get all as one
 //   // tensor.
-//   static void with_sets_of_moments(Moments<Parameters>&, body);
+//   static void sets_of_moments(Moments<Parameters>&, body);
 #pragma once
 
 #include <concepts>
@@ -247,7 +247,7 @@ ATTUNE_INLINE Scalar* scalars_of(Set& set) {
 /// Whether an optimizer's moments are sets of parameters, and all parameters update alike.
 template <class Optimizer, class Parameters>
 concept HasSetsOfMoments = requires(typename Optimizer::template Moments<Parameters>& moments) {
-  Optimizer::with_sets_of_moments(moments, [](auto&...) {});
+  Optimizer::sets_of_moments(moments, [](auto&...) {});
 };
 
 // update_and_clear of all tensors; of all as one tensor, if the sets hold nothing but scalars.
@@ -261,7 +261,7 @@ ATTUNE_INLINE void update_and_clear_all(const typename Optimizer::Coefficients& 
   if constexpr (std::is_same_v<Parameters, Gradients> && kScalars <= (std::numeric_limits<int>::max)() &&
                 HasSetsOfMoments<Optimizer, Parameters>) {
     constexpr int kSize = static_cast<int>(kScalars);
-    Optimizer::with_sets_of_moments(moments, [&]<class... Sets>(Sets&... sets) ATTUNE_INLINE_LAMBDA {
+    Optimizer::sets_of_moments(moments, [&]<class... Sets>(Sets&... sets) ATTUNE_INLINE_LAMBDA {
       static_assert((std::is_same_v<Sets, Parameters> && ...));
       context.template elements<kSize, kWorkOfUpdate>([&](int first, int count) ATTUNE_INLINE_LAMBDA {
         update_and_clear<Optimizer>(
