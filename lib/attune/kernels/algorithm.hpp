@@ -15,12 +15,12 @@ namespace ATTUNE_NAMESPACE::detail {
 
 /// The smaller of two values; the first if neither is smaller.
 template <class T>
-[[nodiscard]] constexpr T smaller(T a, T b) {
+[[nodiscard]] constexpr const T& smaller(const T& a, const T& b) {
   return b < a ? b : a;
 }
 /// The larger of two values; the first if neither is larger.
 template <class T>
-[[nodiscard]] constexpr T larger(T a, T b) {
+[[nodiscard]] constexpr const T& larger(const T& a, const T& b) {
   return a < b ? b : a;
 }
 template <class T>
