@@ -47,7 +47,8 @@ TEST(SharedSlices, cover_only_the_first_tokens) {
     int none = 0;
     (void)threads.pass.run(&none, [&](const SharedSlices& all) {
       const detail::FirstTokens<103> tokens{length};
-      const auto context = Context(NoMask{}, all, tokens, tokens);
+      const NoMask mask;
+      const auto context = Context(mask, all, tokens, tokens);
       context.tokens<103, 1>([&]<int count>(auto first) {
         for (int i = 0; i < rows_in<count>(first); ++i) ++rows[static_cast<std::size_t>(first + i)];
       });
