@@ -14,8 +14,8 @@
 //
 // Their checkpoints contain more than an encoder (a pooler, heads of pre-training), so the model is a
 // PyTorchPart. BERT's token types are a TokenType layer, or ids of their own in an EmbeddingSum. ViT's class
-// token is a ClassToken, and its patches are a Linear of [channels, height, width]. Write other missing layers
-// yourself.
+// token is a ClassToken, and its patches are a Linear of [channels, height, width]. Write other missing
+// layers yourself.
 #pragma once
 
 #include <attune/exchange/pytorch_names.hpp>

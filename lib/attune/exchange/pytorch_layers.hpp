@@ -359,7 +359,7 @@ struct PyTorchNames<MultiHeadAttention<shape, Scalar>, table> {
         "qkv_weight and qkv_bias; output; query_norm, key_norm, score_scale and relative_bias if used");
     return kComplete ? *alone : detail::kLayersAlone;
   }
-  /// Without one, those of nn.MultiheadAttention, or of four linear layers.
+  /// Without one, the names of nn.MultiheadAttention, or of four linear layers.
   template <const EncoderLayerNames* alone>
     requires(alone == nullptr)
   static constexpr const EncoderLayerNames& names_of() {

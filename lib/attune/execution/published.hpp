@@ -28,8 +28,8 @@ namespace ATTUNE_NAMESPACE {
 template <class T>
 class Published {
  public:
-  /// Of the writer: where the next value goes. nullptr until the reader has taken the last one: go on, and ask
-  /// again after the next step. The value then is newer.
+  /// Of the writer: where the next value goes. nullptr until the reader has taken the last one: go on, and
+  /// ask again after the next step. The value then is newer.
   [[nodiscard]] T* place() {
     const std::uint32_t published = published_.load();
     return taken_.load() == published ? &values_[(published + 1U) % 2U] : nullptr;

@@ -210,7 +210,7 @@ class Replay {
       if (!added.ok()) fail(std::string("this build refuses a sequence: ") + message(added.status));
     }
   }
-  /// What load() fills, or makes.
+  /// The sequence that load() fills, or makes.
   Sequence& loaded_sequence() { return *sequence_; }
   std::unique_ptr<Sequence>& loaded_sequence() requires kMakes { return sequence_; }
   static std::unique_ptr<Sequence> first_sequence() { return std::make_unique<Sequence>(); }

@@ -6,7 +6,8 @@
 //   kColumnPairs    [depth / 16][cols / 2][16][2]    256·w₁ + w₀ in 16 bits: two columns in one register of
 //                                                    the DSP extension (Cortex-M4, M7, M33)
 //   kColumnGroups   [cols / 16][depth / 4][16][4]    w + 128, for VPDPBUSD; SSE2 and AVX2 widen it
-//   kEights         [cols / 8][depth / 8][8][8]      two columns of eight k in a register of NEON (64-bit Arm)
+//   kEights         [cols / 8][depth / 8][8][8]      two columns of eight k in a register of NEON (64-bit
+//   Arm)
 //
 // Zeros fill depths, and columns of pairs, groups and eights, up to a multiple of 16.
 #pragma once
