@@ -245,9 +245,8 @@ class Context : public SlicesType {
   /// The same with another mask, which hides at least as much.
   template <AttentionMask Other>
   [[nodiscard]] constexpr auto with_mask(const Other& mask) const {
-    return of(
-        mask, tokens_, keys_,
-        detail::first_if < kSkipsZeros || !kMasks < Other >> (zeros_, detail::ZerosOf<Other, Products>{}));
+    constexpr bool kSame = kSkipsZeros || !kMasks<Other>;
+    return of(mask, tokens_, keys_, detail::first_if<kSame>(zeros_, detail::ZerosOf<Other, Products>{}));
   }
   /// The same without a mask, for a layer that reads none. Keeps the treatment of factors of zero.
   [[nodiscard]] constexpr auto without_mask() const { return of(NoMask{}, tokens_, keys_, zeros_); }
