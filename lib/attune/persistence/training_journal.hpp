@@ -196,14 +196,13 @@ class TrainingJournal {
     return done;
   }
   /// A number in place of options is a compile error.
-  template <detail::PlainNumber Number>
-  StepResult<Scalar> update(Number, const auto&...) {
-    return detail::number_for_options<Scalar, Number>();
+  StepResult<Scalar> update(detail::PlainNumber auto number, const auto&...) {
+    return detail::number_for_options<Scalar>(number);
   }
   /// The same.
-  template <class X, class Target, detail::PlainNumber Number>
-  StepResult<Scalar> step(std::uint32_t, const X&, const Target&, Number, const auto&...) {
-    return detail::number_for_options<Scalar, Number>();
+  StepResult<Scalar> step(std::uint32_t, const auto&, const auto&, detail::PlainNumber auto number,
+                          const auto&...) {
+    return detail::number_for_options<Scalar>(number);
   }
   /// Trainer::discard(), which does nothing between the slices of an update.
   void discard() {
