@@ -32,16 +32,17 @@ namespace ATTUNE_NAMESPACE::kernels {
 
 namespace detail {
 
-template <class Scalar, class P, int kMaxLanes, class Half = typename PacketTraits<P>::Half>
-struct Narrow : Narrow<Scalar, Half, kMaxLanes> {};
 template <class Scalar, class P, int kMaxLanes>
-struct Narrow<Scalar, P, kMaxLanes, P> : std::type_identity<Scalar> {};
-template <class Scalar, class P, int kMaxLanes, class Half>
-  requires(PacketTraits<P>::kLanes <= kMaxLanes)
-struct Narrow<Scalar, P, kMaxLanes, Half> : std::type_identity<P> {};
-template <class Scalar, class P, int kMaxLanes>
-  requires(PacketTraits<P>::kLanes <= kMaxLanes)
-struct Narrow<Scalar, P, kMaxLanes, P> : std::type_identity<P> {};
+constexpr auto narrow() {
+  using Half = typename PacketTraits<P>::Half;
+  if constexpr (PacketTraits<P>::kLanes <= kMaxLanes) {
+    return std::type_identity<P>{};
+  } else if constexpr (std::is_same_v<Half, P>) {
+    return std::type_identity<Scalar>{};
+  } else {
+    return narrow<Scalar, Half, kMaxLanes>();
+  }
+}
 
 }  // namespace detail
 
@@ -50,7 +51,8 @@ inline constexpr int kAnyLanes = 1 << 10;
 
 /// The widest packet of at most `kMaxLanes` lanes; `Scalar` itself if there is none.
 template <class Scalar, int kMaxLanes = kAnyLanes>
-using Packet = typename detail::Narrow<Scalar, typename detail::WidestPacket<Scalar>::type, kMaxLanes>::type;
+using Packet =
+    typename decltype(detail::narrow<Scalar, typename detail::WidestPacket<Scalar>::type, kMaxLanes>())::type;
 
 template <class P>
 inline constexpr int kLanes = PacketTraits<P>::kLanes;
