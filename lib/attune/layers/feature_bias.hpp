@@ -27,10 +27,11 @@ struct FeatureBiasShape {
 template <FeatureBiasShape bias_shape, class ScalarType = float>
 struct FeatureBias : detail::AddedRows<FeatureBias<bias_shape, ScalarType>, bias_shape.rows,
                                        bias_shape.d_model, ScalarType> {
-  static_assert(detail::Holds<(bias_shape.rows > 0 && bias_shape.d_model > 0)>,
-                "attune::FeatureBias: rows and d_model must be positive; set both in FeatureBiasShape");
-  static constexpr FeatureBiasShape shape =
-      detail::at_least_one(bias_shape, &FeatureBiasShape::rows, &FeatureBiasShape::d_model);
+  static constexpr FeatureBiasShape shape = [] {
+    static_assert(detail::Holds<(bias_shape.rows > 0 && bias_shape.d_model > 0)>,
+                  "attune::FeatureBias: rows and d_model must be positive; set both in FeatureBiasShape");
+    return detail::at_least_one(bias_shape, &FeatureBiasShape::rows, &FeatureBiasShape::d_model);
+  }();
   using Base = detail::AddedRows<FeatureBias, bias_shape.rows, bias_shape.d_model, ScalarType>;
   using Scalar = ScalarType;
   using Base::forward, Base::backward;

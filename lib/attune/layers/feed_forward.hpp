@@ -157,12 +157,14 @@ struct GatedProjections {
 template <FeedForwardShape network_shape, template <class, class, Activation> class ProjectionsOf,
           class ScalarType>
 struct FeedForwardNetwork {
-  static_assert(
-      Holds<(network_shape.rows > 0 && network_shape.d_model > 0 && network_shape.d_ff > 0)>,
-      "attune::FeedForward, GatedFeedForward: rows, d_model and d_ff must be positive; set all three "
-      "in FeedForwardShape");
-  static constexpr FeedForwardShape shape = at_least_one(network_shape, &FeedForwardShape::rows,
-                                                         &FeedForwardShape::d_model, &FeedForwardShape::d_ff);
+  static constexpr FeedForwardShape shape = [] {
+    static_assert(
+        Holds<(network_shape.rows > 0 && network_shape.d_model > 0 && network_shape.d_ff > 0)>,
+        "attune::FeedForward, GatedFeedForward: rows, d_model and d_ff must be positive; set all three "
+        "in FeedForwardShape");
+    return at_least_one(network_shape, &FeedForwardShape::rows, &FeedForwardShape::d_model,
+                        &FeedForwardShape::d_ff);
+  }();
   using Scalar = ScalarType;
   using InLinear = Linear<LinearShape{shape.rows, shape.d_model, shape.d_ff, shape.bias}, Scalar>;
   using OutLinear = Linear<LinearShape{shape.rows, shape.d_ff, shape.d_model, shape.bias}, Scalar>;

@@ -36,9 +36,11 @@ struct GluShape {
 /// y[rows, d_model] of x[rows, 2·d_model]. No tape: backward recomputes the gate.
 template <GluShape glu_shape, class ScalarType = float>
 struct Glu : detail::Unparameterized<Glu<glu_shape, ScalarType>> {
-  static_assert(detail::Holds<(glu_shape.rows > 0 && glu_shape.d_model > 0)>,
-                "attune::Glu: rows and d_model must be positive; set both in GluShape");
-  static constexpr GluShape shape = detail::at_least_one(glu_shape, &GluShape::rows, &GluShape::d_model);
+  static constexpr GluShape shape = [] {
+    static_assert(detail::Holds<(glu_shape.rows > 0 && glu_shape.d_model > 0)>,
+                  "attune::Glu: rows and d_model must be positive; set both in GluShape");
+    return detail::at_least_one(glu_shape, &GluShape::rows, &GluShape::d_model);
+  }();
   using Scalar = ScalarType;
   template <class Other>
   using WithScalar = Glu<shape, Other>;

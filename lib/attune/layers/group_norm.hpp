@@ -25,19 +25,21 @@ struct GroupNormShape {
 /// mask, and leaves it out of the statistics. A group whose sum of squares overflows becomes NaN.
 template <GroupNormShape norm_shape, class ScalarType = float>
 struct GroupNorm {
-  static_assert(detail::Holds<(norm_shape.rows > 0 && norm_shape.d_model > 0 && norm_shape.groups > 0)>,
-                "attune::GroupNorm: rows, d_model and groups must be positive; set all three in "
-                "GroupNormShape");
-  static_assert(detail::Holds<(norm_shape.d_model % detail::at_least_one(norm_shape.groups) == 0)>,
-                "attune::GroupNorm: groups must divide d_model");
-  static_assert(detail::Holds<(norm_shape.epsilon >= 0 && norm_shape.epsilon <= 1e30)>,
-                "attune::GroupNorm, ReversibleNorm: epsilon must be in [0, 1e30]");
-  static_assert(
-      detail::Holds<(!(norm_shape.epsilon > 0) ||
-                     static_cast<kernels::Real<ScalarType>>(norm_shape.epsilon) > 0)>,
-      "attune::GroupNorm, ReversibleNorm: epsilon is too small for the scalar, which rounds it to 0");
-  static constexpr GroupNormShape shape = detail::at_least_one(
-      norm_shape, &GroupNormShape::rows, &GroupNormShape::d_model, &GroupNormShape::groups);
+  static constexpr GroupNormShape shape = [] {
+    static_assert(detail::Holds<(norm_shape.rows > 0 && norm_shape.d_model > 0 && norm_shape.groups > 0)>,
+                  "attune::GroupNorm: rows, d_model and groups must be positive; set all three in "
+                  "GroupNormShape");
+    static_assert(detail::Holds<(norm_shape.d_model % detail::at_least_one(norm_shape.groups) == 0)>,
+                  "attune::GroupNorm: groups must divide d_model");
+    static_assert(detail::Holds<(norm_shape.epsilon >= 0 && norm_shape.epsilon <= 1e30)>,
+                  "attune::GroupNorm, ReversibleNorm: epsilon must be in [0, 1e30]");
+    static_assert(
+        detail::Holds<(!(norm_shape.epsilon > 0) ||
+                       static_cast<kernels::Real<ScalarType>>(norm_shape.epsilon) > 0)>,
+        "attune::GroupNorm, ReversibleNorm: epsilon is too small for the scalar, which rounds it to 0");
+    return detail::at_least_one(norm_shape, &GroupNormShape::rows, &GroupNormShape::d_model,
+                                &GroupNormShape::groups);
+  }();
   using Scalar = ScalarType;
   template <class Other>
   using WithScalar = GroupNorm<shape, Other>;

@@ -83,18 +83,21 @@ struct NormTape<Scalar, kRows, kCols, kernels::Normalization::kRootMeanSquare> {
 
 template <NormShape norm_shape, class ScalarType, kernels::Normalization kind>
 struct Norm {
-  static_assert(
-      Holds<(norm_shape.rows > 0 && norm_shape.d_model > 0)>,
-      "attune::LayerNorm, RmsNorm, DeviationNorm: rows and d_model must be positive; set both in NormShape");
-  static_assert(Holds<(norm_shape.epsilon >= 0 && norm_shape.epsilon <= 1e30)>,
-                "attune::LayerNorm, RmsNorm, DeviationNorm: epsilon must be in [0, 1e30]");
-  static_assert(
-      Holds<(!(norm_shape.epsilon > 0) || static_cast<kernels::Real<ScalarType>>(norm_shape.epsilon) > 0)>,
-      "attune::LayerNorm, RmsNorm, DeviationNorm: epsilon is too small for the scalar, which rounds it to 0");
-  static_assert(
-      Holds<(norm_shape.weight || !norm_shape.bias)>,
-      "attune::LayerNorm, DeviationNorm: a bias needs a weight; leave out both with .weight = false");
-  static constexpr NormShape shape = at_least_one(norm_shape, &NormShape::rows, &NormShape::d_model);
+  static constexpr NormShape shape = [] {
+    static_assert(Holds<(norm_shape.rows > 0 && norm_shape.d_model > 0)>,
+                  "attune::LayerNorm, RmsNorm, DeviationNorm: rows and d_model must be positive; set both in "
+                  "NormShape");
+    static_assert(Holds<(norm_shape.epsilon >= 0 && norm_shape.epsilon <= 1e30)>,
+                  "attune::LayerNorm, RmsNorm, DeviationNorm: epsilon must be in [0, 1e30]");
+    static_assert(
+        Holds<(!(norm_shape.epsilon > 0) || static_cast<kernels::Real<ScalarType>>(norm_shape.epsilon) > 0)>,
+        "attune::LayerNorm, RmsNorm, DeviationNorm: epsilon is too small for the scalar, which rounds it to "
+        "0");
+    static_assert(
+        Holds<(norm_shape.weight || !norm_shape.bias)>,
+        "attune::LayerNorm, DeviationNorm: a bias needs a weight; leave out both with .weight = false");
+    return at_least_one(norm_shape, &NormShape::rows, &NormShape::d_model);
+  }();
   using Scalar = ScalarType;
   static constexpr const NormShape& kShape = shape;
   static constexpr std::uint32_t kFingerprint = fingerprint("Norm", kind, shape.epsilon);

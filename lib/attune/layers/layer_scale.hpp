@@ -50,12 +50,13 @@ struct InitialFactors {
 /// y = x ∘ w, for x[rows, d_model], w[1, d_model] or one factor w[1, 1], y[rows, d_model]. No tape.
 template <ScaleShape scale_shape, class ScalarType = float>
 struct LayerScale : detail::Tapeless<LayerScale<scale_shape, ScalarType>>, detail::InputReadForWeight {
-  static_assert(detail::Holds<(scale_shape.rows > 0 && scale_shape.d_model > 0)>,
-                "attune::LayerScale: rows and d_model must be positive; set both in ScaleShape");
-  static_assert(detail::Holds<(scale_shape.initial >= -1e30 && scale_shape.initial <= 1e30)>,
-                "attune::LayerScale: initial must be a finite number, at most 1e30");
-  static constexpr ScaleShape shape =
-      detail::at_least_one(scale_shape, &ScaleShape::rows, &ScaleShape::d_model);
+  static constexpr ScaleShape shape = [] {
+    static_assert(detail::Holds<(scale_shape.rows > 0 && scale_shape.d_model > 0)>,
+                  "attune::LayerScale: rows and d_model must be positive; set both in ScaleShape");
+    static_assert(detail::Holds<(scale_shape.initial >= -1e30 && scale_shape.initial <= 1e30)>,
+                  "attune::LayerScale: initial must be a finite number, at most 1e30");
+    return detail::at_least_one(scale_shape, &ScaleShape::rows, &ScaleShape::d_model);
+  }();
   using Scalar = ScalarType;
   template <class Other>
   using WithScalar = LayerScale<shape, Other>;

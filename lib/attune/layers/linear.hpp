@@ -46,10 +46,11 @@ struct LinearParameters<Scalar, d_in, d_out, false, Matrix, Vector> {
 /// dy.
 template <LinearShape linear_shape, class ScalarType = float>
 struct Linear : detail::Tapeless<Linear<linear_shape, ScalarType>>, detail::InputReadForWeight {
-  static_assert(detail::Holds<(linear_shape.rows > 0 && linear_shape.d_in > 0 && linear_shape.d_out > 0)>,
-                "attune::Linear: rows, d_in and d_out must be positive; set all three in LinearShape");
-  static constexpr LinearShape shape =
-      detail::at_least_one(linear_shape, &LinearShape::rows, &LinearShape::d_in, &LinearShape::d_out);
+  static constexpr LinearShape shape = [] {
+    static_assert(detail::Holds<(linear_shape.rows > 0 && linear_shape.d_in > 0 && linear_shape.d_out > 0)>,
+                  "attune::Linear: rows, d_in and d_out must be positive; set all three in LinearShape");
+    return detail::at_least_one(linear_shape, &LinearShape::rows, &LinearShape::d_in, &LinearShape::d_out);
+  }();
   using Scalar = ScalarType;
   static constexpr std::uint32_t kFingerprint = fingerprint("Linear");
   template <class Other>

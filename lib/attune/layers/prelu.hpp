@@ -28,14 +28,15 @@ struct PreluShape {
 /// PyTorch's nn.PReLU of x[rows, d_model]. No tape.
 template <PreluShape prelu_shape, class ScalarType = float>
 struct Prelu : detail::Tapeless<Prelu<prelu_shape, ScalarType>> {
-  static_assert(detail::Holds<(prelu_shape.rows > 0 && prelu_shape.d_model > 0)>,
-                "attune::Prelu: rows and d_model must be positive; set both in PreluShape");
-  static_assert(detail::Holds<(prelu_shape.slopes == 1 || prelu_shape.slopes == prelu_shape.d_model)>,
-                "attune::Prelu: slopes must be 1 or d_model");
-  static_assert(detail::Holds<(prelu_shape.initial >= -1e30 && prelu_shape.initial <= 1e30)>,
-                "attune::Prelu: initial must be a finite number, at most 1e30");
-  static constexpr PreluShape shape =
-      detail::at_least_one(prelu_shape, &PreluShape::rows, &PreluShape::d_model, &PreluShape::slopes);
+  static constexpr PreluShape shape = [] {
+    static_assert(detail::Holds<(prelu_shape.rows > 0 && prelu_shape.d_model > 0)>,
+                  "attune::Prelu: rows and d_model must be positive; set both in PreluShape");
+    static_assert(detail::Holds<(prelu_shape.slopes == 1 || prelu_shape.slopes == prelu_shape.d_model)>,
+                  "attune::Prelu: slopes must be 1 or d_model");
+    static_assert(detail::Holds<(prelu_shape.initial >= -1e30 && prelu_shape.initial <= 1e30)>,
+                  "attune::Prelu: initial must be a finite number, at most 1e30");
+    return detail::at_least_one(prelu_shape, &PreluShape::rows, &PreluShape::d_model, &PreluShape::slopes);
+  }();
   using Scalar = ScalarType;
   template <class Other>
   using WithScalar = Prelu<shape, Other>;

@@ -15,11 +15,12 @@ namespace ATTUNE_NAMESPACE {
 template <TokenShape token_shape, class ScalarType = float>
 struct RepeatLastToken : detail::Unparameterized<RepeatLastToken<token_shape, ScalarType>>,
                          detail::InputUnread {
-  static_assert(
-      detail::Holds<(token_shape.d_model > 0 && token_shape.tokens > 0 && token_shape.seq_len > 0)>,
-      "attune::RepeatLastToken: seq_len, d_model and tokens must be positive; tokens are those added");
-  static constexpr TokenShape shape =
-      detail::at_least_one(token_shape, &TokenShape::seq_len, &TokenShape::d_model, &TokenShape::tokens);
+  static constexpr TokenShape shape = [] {
+    static_assert(
+        detail::Holds<(token_shape.d_model > 0 && token_shape.tokens > 0 && token_shape.seq_len > 0)>,
+        "attune::RepeatLastToken: seq_len, d_model and tokens must be positive; tokens are those added");
+    return detail::at_least_one(token_shape, &TokenShape::seq_len, &TokenShape::d_model, &TokenShape::tokens);
+  }();
   using Scalar = ScalarType;
   template <class Other>
   using WithScalar = RepeatLastToken<shape, Other>;

@@ -41,16 +41,18 @@ struct ReshapeShape {
 /// length, which would hide features in the layers behind.
 template <ReshapeShape reshape_shape, class ScalarType = float>
 struct Reshape : detail::Unparameterized<Reshape<reshape_shape, ScalarType>>, detail::InputUnread {
-  static_assert(
-      detail::Holds<(reshape_shape.rows > 0 && reshape_shape.d_model > 0 && reshape_shape.out_rows > 0)>,
-      "attune::Reshape: rows, d_model and out_rows must be positive; set the first two in "
-      "ReshapeShape");
-  static_assert(
-      detail::Holds<
-          (reshape_shape.rows * reshape_shape.d_model % detail::at_least_one(reshape_shape.out_rows) == 0)>,
-      "attune::Reshape: rows of one length need an out_rows that divides rows * d_model");
-  static constexpr ReshapeShape shape = detail::at_least_one(reshape_shape, &ReshapeShape::rows,
-                                                             &ReshapeShape::d_model, &ReshapeShape::out_rows);
+  static constexpr ReshapeShape shape = [] {
+    static_assert(
+        detail::Holds<(reshape_shape.rows > 0 && reshape_shape.d_model > 0 && reshape_shape.out_rows > 0)>,
+        "attune::Reshape: rows, d_model and out_rows must be positive; set the first two in "
+        "ReshapeShape");
+    static_assert(
+        detail::Holds<(
+            reshape_shape.rows * reshape_shape.d_model % detail::at_least_one(reshape_shape.out_rows) == 0)>,
+        "attune::Reshape: rows of one length need an out_rows that divides rows * d_model");
+    return detail::at_least_one(reshape_shape, &ReshapeShape::rows, &ReshapeShape::d_model,
+                                &ReshapeShape::out_rows);
+  }();
   using Scalar = ScalarType;
   template <class Other>
   using WithScalar = Reshape<shape, Other>;

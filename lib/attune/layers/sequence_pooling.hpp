@@ -27,11 +27,13 @@ struct SequencePoolingShape {
 /// without a valid token becomes zeros and has no gradient.
 template <SequencePoolingShape pooling_shape, class ScalarType = float>
 struct SequencePooling {
-  static_assert(detail::Holds<(pooling_shape.seq_len > 0 && pooling_shape.d_model > 0)>,
-                "attune::SequencePooling: seq_len and d_model must be positive; set both in "
-                "SequencePoolingShape");
-  static constexpr SequencePoolingShape shape =
-      detail::at_least_one(pooling_shape, &SequencePoolingShape::seq_len, &SequencePoolingShape::d_model);
+  static constexpr SequencePoolingShape shape = [] {
+    static_assert(detail::Holds<(pooling_shape.seq_len > 0 && pooling_shape.d_model > 0)>,
+                  "attune::SequencePooling: seq_len and d_model must be positive; set both in "
+                  "SequencePoolingShape");
+    return detail::at_least_one(pooling_shape, &SequencePoolingShape::seq_len,
+                                &SequencePoolingShape::d_model);
+  }();
   using Scalar = ScalarType;
   template <class Other>
   using WithScalar = SequencePooling<shape, Other>;

@@ -27,13 +27,14 @@ struct TransposeGridShape {
 /// compile error: behind this layer it would hide other tokens.
 template <TransposeGridShape grid_shape, class ScalarType = float>
 struct TransposeGrid : detail::Unparameterized<TransposeGrid<grid_shape, ScalarType>>, detail::InputUnread {
-  static_assert(detail::Holds<(grid_shape.rows > 0 && grid_shape.cols > 0 && grid_shape.d_model > 0 &&
-                               grid_shape.cell > 0)>,
-                "attune::TransposeGrid: rows, cols, d_model and cell must be positive; set the first three "
-                "in TransposeGridShape");
-  static constexpr TransposeGridShape shape =
-      detail::at_least_one(grid_shape, &TransposeGridShape::rows, &TransposeGridShape::cols,
-                           &TransposeGridShape::d_model, &TransposeGridShape::cell);
+  static constexpr TransposeGridShape shape = [] {
+    static_assert(detail::Holds<(grid_shape.rows > 0 && grid_shape.cols > 0 && grid_shape.d_model > 0 &&
+                                 grid_shape.cell > 0)>,
+                  "attune::TransposeGrid: rows, cols, d_model and cell must be positive; set the first three "
+                  "in TransposeGridShape");
+    return detail::at_least_one(grid_shape, &TransposeGridShape::rows, &TransposeGridShape::cols,
+                                &TransposeGridShape::d_model, &TransposeGridShape::cell);
+  }();
   using Scalar = ScalarType;
   template <class Other>
   using WithScalar = TransposeGrid<shape, Other>;
