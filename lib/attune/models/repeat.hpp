@@ -17,6 +17,15 @@ constexpr int checked_count() {
   return kValid ? count : 1;
 }
 
+/// The scratch of a layer, and the matrices between layers that are not on the tape.
+template <class OfLayer, const auto& plan>
+struct ScratchOfEach : SequenceScratch<plan> {
+  template <int value>
+  decltype(auto) layer() {
+    return this->template at<OfLayer, value>();
+  }
+};
+
 }  // namespace detail
 
 /// `count` equal layers in sequence, in one copy of their code. Each layer's output is the next layer's
@@ -62,14 +71,6 @@ class Repeat : public detail::Steps<Repeat<count, Layer>>, public detail::Passes
   using EachTape = detail::TapeOf<Layer, typename Gradients::Each>;
   template <class Gradients>
   using EachScratch = detail::ScratchOf<Layer, typename Gradients::Each>;
-  // The scratch of a layer, and the matrices between layers that are not on the tape.
-  template <class OfLayer, const auto& plan>
-  struct ScratchWith : detail::SequenceScratch<plan> {
-    template <int value>
-    decltype(auto) layer() {
-      return this->template at<OfLayer, value>();
-    }
-  };
   // The places of all values.
   template <class Gradients>
   static constexpr auto kPlan = detail::Plan(
@@ -103,9 +104,9 @@ class Repeat : public detail::Steps<Repeat<count, Layer>>, public detail::Passes
   };
   using Tape = TapeOf<Parameters>;
   template <class Gradients>
-  struct ScratchOf : ScratchWith<EachScratch<Gradients>, kPlan<Gradients>> {};
+  struct ScratchOf : detail::ScratchOfEach<EachScratch<Gradients>, kPlan<Gradients>> {};
   using Scratch = ScratchOf<Parameters>;
-  struct InferenceScratch : ScratchWith<typename Layer::InferenceScratch, kInferencePlan> {};
+  struct InferenceScratch : detail::ScratchOfEach<typename Layer::InferenceScratch, kInferencePlan> {};
 
   /// Token by token (execution/stream.hpp), if the layer supports it.
   template <int tokens, CacheShape cache>
@@ -115,9 +116,10 @@ class Repeat : public detail::Steps<Repeat<count, Layer>>, public detail::Passes
     static constexpr std::uint64_t kMaxTokens = detail::kMaxTokens<Layer, cache>;
     /// Whether y of a step may be x.
     static constexpr bool kOutputMayBeInput = detail::StepsInPlace<Layer, tokens, cache>;
-    struct Scratch : ScratchWith<typename Each::Scratch,
-                                 kPlanOfInference<typename Each::Scratch, detail::StepOutput<Layer, tokens>,
-                                                  kOutputMayBeInput>> {};
+    struct Scratch
+        : detail::ScratchOfEach<typename Each::Scratch,
+                                kPlanOfInference<typename Each::Scratch, detail::StepOutput<Layer, tokens>,
+                                                 kOutputMayBeInput>> {};
     static void step(std::uint64_t position, const auto& parameters,
                      ConstView<detail::StepInput<Layer, tokens>> x, View<detail::StepOutput<Layer, tokens>> y,
                      Memory& memory, Scratch& scratch, const auto&... more) {
