@@ -44,7 +44,7 @@ struct Problem {
     in_place = x;
     Layer::backward(parameters, in_place, tape, dy, in_place, again, scratch);
     EXPECT_TRUE(same_bits(dx, in_place));
-    EXPECT_TRUE(same_bits(gradients, again));
+    EXPECT_TRUE(std::is_empty_v<typename Layer::Parameters> || same_bits(gradients, again));
   }
 };
 

@@ -1,4 +1,4 @@
-// What the library uses of <algorithm>, which takes a tenth of the time to compile attune.hpp.
+// What the library uses of <algorithm>, which is slow to compile (tests/packaging/rooms).
 //
 // smaller() and larger() are std::min and std::max: cores of Arduino have macros of those names.
 #pragma once
@@ -40,11 +40,11 @@ template <class T>
   return value < least ? least : most < value ? most : value;
 }
 
-/// Copies `count` elements; `from` and `to` may overlap.
+/// Copies `count` elements. `from` and `to` may overlap, at run time.
 template <class T, class Count>
 ATTUNE_INLINE constexpr void copy_n(const T* from, Count count, T* to) {
   static_assert(std::is_trivially_copyable_v<T>);
-  if (std::is_constant_evaluated()) {  // where places do not overlap
+  if (std::is_constant_evaluated()) {
     for (Count i = 0; i < count; ++i) to[i] = from[i];
   } else {
     std::memmove(to, from, static_cast<std::size_t>(count) * sizeof(T));
@@ -110,5 +110,4 @@ using attune::detail::fill_n;
 using attune::detail::larger;
 using attune::detail::largest;
 using attune::detail::smaller;
-using attune::detail::smallest;
 }  // namespace ATTUNE_NAMESPACE::kernels
